@@ -34,6 +34,7 @@ const suites = {
   rails: () => import('./suites/rails.mjs'),
   flows: () => import('./suites/flows.mjs'),
   aggregator: () => import('./suites/aggregator.mjs'),
+  tasks: () => import('./suites/tasks.mjs'),
 };
 
 /** Collectives of the peers' programs. */

@@ -35,7 +35,15 @@ export type { ArrayOperator, ElementOf, ElementOperator, OwnOperator } from './r
 export type { ProgramOperator, ProgramRunner, ScheduleMaker } from './runtime/programs/program.js';
 export type { Scalar, ScalarOf, ScalarOperator } from './runtime/communicator/scalars.js';
 export type { Registration } from './runtime/communicator/registration.js';
-export { openPool, type Pool, type PoolFunction, type PoolOptions, type RankOutcome } from './runtime/pool/open-pool.js';
+export {
+  openPool,
+  type MapOptions,
+  type MapProgress,
+  type Pool,
+  type PoolFunction,
+  type PoolOptions,
+  type RankOutcome,
+} from './runtime/pool/open-pool.js';
 export { spawnRanks } from './runtime/communicator/spawn-ranks.js';
 export {
   fromBfloat16,

@@ -28,7 +28,7 @@ export type { ProgramOperator, ProgramRunner, ScheduleMaker } from '../runtime/p
 export type { Scalar, ScalarOf, ScalarOperator } from '../runtime/communicator/scalars.js';
 export type { Registration } from '../runtime/communicator/registration.js';
 export { openPool, servePool, type PagePoolOptions as PoolOptions } from '../runtime/page/pool.js';
-export type { Pool, PoolFunction, RankOutcome } from '../runtime/pool/open-pool.js';
+export type { MapOptions, MapProgress, Pool, PoolFunction, RankOutcome } from '../runtime/pool/open-pool.js';
 export { spawnRanks, type SpawnedWorkers as SpawnedRanks } from '../runtime/page/spawn.js';
 export {
   fromBfloat16,

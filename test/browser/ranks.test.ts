@@ -109,6 +109,7 @@ describe.skipIf(missing)(`ranks in a page${missing}`, () => {
       `import { servePool } from '/dist/browser/index.js';
       await servePool({
         sum: (comm, x) => comm.allReduce(x + comm.rank),
+        square: (x) => x * x,
         fail(comm) {
           if (comm.rank === 1) throw new RangeError('told to fail');
           return comm.allReduce(1);
@@ -122,14 +123,16 @@ describe.skipIf(missing)(`ranks in a page${missing}`, () => {
         const failed = await pool.run('fail').catch(({ code, rank, message }) => ({ code, rank, message }));
         const second = await pool.run('sum', 20);
         const unknown = await pool.run('som').catch(({ message }) => message);
+        const squares = await pool.map('square', [1, 2, 3, 4]);
         await pool.close();
-        return { first, failed, second, unknown };
+        return { first, failed, second, unknown, squares };
       })`);
     expect(results).toEqual({
       first: [33, 33, 33],
       failed: { code: 'JOB_FAILED', rank: 1, message: 'run: rank 1 of 3 failed in fail: told to fail' },
       second: [63, 63, 63],
       unknown: expect.stringContaining('did you mean sum') as string,
+      squares: [1, 4, 9, 16],
     });
     expect(page.complaints).toEqual([]);
     await page.context().close();

@@ -73,12 +73,13 @@ function poolPort(port: Port): PoolPort {
 }
 
 /**
- * Makes this worker a rank of the pool that started it: it runs these functions for `pool.run`. Resolves when all ranks have
+ * Makes this worker a rank of the pool that started it: it runs these functions for `pool.run` and `pool.map`.
+ * Resolves when all ranks have
  * joined.
  *
  * @throws as init(); InvalidUsageError `RANK_UNKNOWN` in a worker that no pool started
  */
-export async function servePool(functions: Readonly<Record<string, PoolFunction>>): Promise<void> {
+export async function servePool(functions: Readonly<Record<string, (...args: never) => unknown>>): Promise<void> {
   const { jobs: port, ...place } = await placeOfPool();
   const world = await init();
   await serveJobs({

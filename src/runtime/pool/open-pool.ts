@@ -11,11 +11,12 @@ import type { RankPort } from '../launch/rank-port.js';
 import { checkModule, moduleAt, spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { ownModule } from '../../own-module.js';
 import type { PlatformAsyncDisposable, PlatformURL } from '../platform/declarations.js';
+import type { MapOptions, MapProgress } from './map-options.js';
 import type { PoolRankData } from './pool-messages.js';
 import type { RankOutcome } from './outcome.js';
 import { ThreadPool } from './thread-pool.js';
 
-export type { RankOutcome };
+export type { MapOptions, MapProgress, RankOutcome };
 
 /** Options of openPool(). */
 export interface PoolOptions extends Omit<SpawnRanksOptions, 'workerData'> {
@@ -31,6 +32,10 @@ export type PoolFunction = (comm: Communicator, ...args: any[]) => unknown;
 
 type NameIn<Module> = { [Name in keyof Module]: Module[Name] extends PoolFunction ? Name : never }[keyof Module] & string;
 type ArgumentsOf<F> = F extends (comm: Communicator, ...args: infer Arguments) => unknown ? Arguments : never;
+/** Names of functions that take an item. */
+type TaskIn<Module> = { [Name in keyof Module]: Module[Name] extends (...args: never) => unknown ? Name : never }[keyof Module] &
+  string;
+type ItemOf<F> = PoolFunction extends F ? unknown : F extends (item: infer Item, ...args: never) => unknown ? Item : never;
 type ResultOf<F> = F extends (...args: never) => infer Result ? Awaited<Result> : never;
 
 /** Ranks that stay ready between jobs. */
@@ -53,6 +58,23 @@ export interface Pool<Module = Readonly<Record<string, PoolFunction>>> extends P
     name: Name,
     ...args: ArgumentsOf<Module[Name]>
   ): Promise<RankOutcome<ResultOf<Module[Name]>>[]>;
+  /**
+   * Calls the exported function `name` once for each item, on any rank, after the jobs before it, and resolves with the results
+   * in the order of the items. Each rank gets further items when it has done its own; short ones go several at a time. The
+   * function gets the item and its index, and no communicator: ranks are at different items. Items and results are copied.
+   *
+   * @throws InvalidArgumentError `UNKNOWN_NAME`, `ARGUMENT_TYPE`; RemoteError `JOB_FAILED` when it threw: `rank` is the rank,
+   *   `cause` its error, of the first item that failed; further items are not begun, and the pool stays usable. RemoteError
+   *   `RANK_DIED`, InvalidUsageError `CLOSED` as {@link run}; the signal's reason
+   *
+   * @example
+   * const digests = await pool.map('digest', files);   // job.js: export function digest(file) { … }
+   */
+  map<Name extends TaskIn<Module>>(
+    name: Name,
+    items: Iterable<ItemOf<Module[Name]>>,
+    options?: MapOptions,
+  ): Promise<ResultOf<Module[Name]>[]>;
   /**
    * Waits for the jobs, then ends the ranks. A second call returns the same promise.
    *

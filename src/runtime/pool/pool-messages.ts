@@ -21,10 +21,34 @@ export type ToPoolRank =
       readonly args: readonly unknown[];
       readonly afterFailure: boolean;
     }
+  | Tasks
   | { readonly kind: 'close' };
+
+/** A part of the items of `pool.map`, for one rank. */
+export interface Tasks {
+  readonly kind: 'tasks';
+  readonly name: string;
+  /** Place of the first of these items among all. */
+  readonly first: number;
+  readonly items: readonly unknown[];
+  /** A word that is 1 when no further task shall begin. */
+  readonly stop: Int32Array;
+}
+
+/** Results of the tasks of a message that were run. */
+export interface TaskResults {
+  readonly kind: 'results';
+  readonly first: number;
+  readonly values: readonly unknown[];
+  /** The error of the task after the values. */
+  readonly failed: SentError | undefined;
+  /** Time that they took, milliseconds. */
+  readonly ms: number;
+}
 
 /** Messages from a rank to its pool. */
 export type FromPoolRank =
+  | TaskResults
   | { readonly kind: 'ready'; readonly names: readonly string[] }
   | {
       readonly kind: 'done';
@@ -57,7 +81,7 @@ export function unpackThrown(sent: SentError): unknown {
   return sent.thrown instanceof Error ? Object.assign(sent.thrown, sent.fields) : sent.thrown;
 }
 
-function canBeSent(value: unknown): boolean {
+export function canBeSent(value: unknown): boolean {
   try {
     structuredClone(value);
     return true;

@@ -3,6 +3,7 @@ import type { Communicator } from '../communicator/communicator.js';
 import type { PoolJobs } from '../communicator/pool-jobs.js';
 import { setImmediate } from '../platform/platform.js';
 import { packThrown, type FromPoolRank, type ToPoolRank } from './pool-messages.js';
+import { runTasks } from './run-tasks.js';
 
 /** Allocations of jobs after which their arrays are collected at the end of one: more than that takes. */
 const COLLECTED_BYTES = 16 * 2 ** 20;
@@ -14,7 +15,7 @@ interface JobServer {
   /** Outlives failed jobs, which end only the communicator that they were given. */
   readonly world: Communicator;
   readonly send: (message: FromPoolRank) => void;
-  /** Receives messages one at a time: the pool begins a job after the one before has ended on all ranks. */
+  /** Receives messages. The pool begins a job after the one before has ended on all ranks. */
   readonly receive: (listener: (message: ToPoolRank) => void) => void;
   /** Called when the communicators are closed. */
   readonly end: () => void;
@@ -23,9 +24,12 @@ interface JobServer {
 /** Runs the jobs of a pool on this rank. */
 export async function serveJobs({ exported, jobs, world, send, receive, end }: JobServer): Promise<void> {
   let comm = await world.split(0);
+  /** The batches of a map come before the one before has ended. */
+  let tasks = Promise.resolve();
   receive((message) => {
     // An error here is a defect and ends the thread, as an unhandled rejection does.
-    void (message.kind === 'run' ? run(message) : close());
+    if (message.kind === 'tasks') tasks = tasks.then(() => runTasks(exported, message, send));
+    else void (message.kind === 'run' ? run(message) : close());
   });
   send({ kind: 'ready', names: Object.keys(exported).filter((name) => typeof exported[name] === 'function') });
 

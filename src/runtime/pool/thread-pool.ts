@@ -6,7 +6,9 @@ import type { RankPort } from '../launch/rank-port.js';
 import { closeAtEndOfBlock } from '../platform/declarations.js';
 import { setImmediate } from '../platform/platform.js';
 import type { RankOutcome } from './outcome.js';
+import { checkedItems, checkedMapOptions, type MapOptions } from './map-options.js';
 import { packThrown, unpackThrown, type FromPoolRank, type ToPoolRank } from './pool-messages.js';
+import { TaskMap } from './task-map.js';
 
 /** Ranks of a pool. The promise resolves when all have ended. */
 export interface PoolThreads extends Promise<void> {
@@ -29,10 +31,9 @@ interface Collected {
   readonly order: readonly number[];
 }
 
-interface Collection {
-  readonly answers: (FromPoolRank | undefined)[];
-  readonly order: number[];
-  readonly resolve: (collected: Collected) => void;
+/** The job that runs, as the pool's ports see it. */
+interface Running {
+  readonly hear: (rank: number, message: FromPoolRank) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -42,8 +43,8 @@ export class ThreadPool {
   readonly ranks: PoolThreads['ranks'];
   readonly #threads: Promise<void>;
   readonly #ports: readonly PoolPort[];
-  /** Answers of the job that runs. One at a time, so that an open pool does not collect promises. */
-  #collection: Collection | undefined;
+  /** The job that runs. One at a time, so that an open pool does not collect promises. */
+  #running: Running | undefined;
   /** The error that ended the pool. */
   #failure: { readonly error: unknown; isTold: boolean } | undefined;
   #names: readonly string[] = [];
@@ -60,12 +61,14 @@ export class ThreadPool {
     this.#threads = threads;
     this.#ports = ports;
     ports.forEach((port, rank) => {
-      port.on('message', (message: FromPoolRank) => this.#hear(rank, message));
-      port.on('messageerror', (error) => this.#hear(rank, { kind: 'failed', error: packThrown(error), isConsequence: false }));
+      port.on('message', (message: FromPoolRank) => this.#running?.hear(rank, message));
+      port.on('messageerror', (error) =>
+        this.#running?.hear(rank, { kind: 'failed', error: packThrown(error), isConsequence: false }),
+      );
     });
     threads.catch((error: unknown) => {
-      this.#failure = { error, isTold: this.#collection !== undefined };
-      this.#collection?.reject(error);
+      this.#failure = { error, isTold: this.#running !== undefined };
+      this.#running?.reject(error);
       for (const port of ports) port.close();
     });
   }
@@ -105,28 +108,93 @@ export class ThreadPool {
     }
   }
 
+  async map(name: string, items: Iterable<unknown>, options?: MapOptions): Promise<unknown[]> {
+    return withCallerFrames(this.#map(name, items, options ?? {}));
+  }
+
+  async #map(name: string, items: Iterable<unknown>, options: MapOptions): Promise<unknown[]> {
+    this.#check('map', name);
+    const list = checkedItems(items);
+    const { signal, onProgress } = checkedMapOptions(options);
+    signal?.throwIfAborted();
+    let stop = (): void => undefined;
+    const ended = this.#last.then(() => {
+      // The signal can have been aborted while other jobs ran.
+      if (signal?.aborted === true) return [];
+      return this.#run<unknown[]>((resolve, reject) => {
+        const map = new TaskMap({
+          name,
+          items: list,
+          nRanks: this.nRanks,
+          post: (rank, message) => this.#ports[rank]?.postMessage(message),
+          onProgress,
+          end() {
+            try {
+              resolve(map.finish());
+            } catch (error) {
+              reject(error);
+            }
+          },
+        });
+        stop = () => map.stop();
+        return { hear: (rank, message) => map.hear(rank, message), begin: () => map.begin(), reject };
+      });
+    });
+    this.#last = ended.catch(() => undefined);
+    if (signal === undefined) return ended;
+    let abort = (): void => undefined;
+    const aborted = new Promise<never>((_, reject) => {
+      abort = () => {
+        stop();
+        reject(signal.reason as Error);
+      };
+    });
+    signal.addEventListener('abort', abort);
+    return Promise.race([ended, aborted]).finally(() => signal.removeEventListener('abort', abort));
+  }
+
   /** Runs a job when those before it have ended. */
   async #inTurn<Result>(name: string, args: readonly unknown[], finish: (collected: Collected) => Result): Promise<Result> {
-    this.#check(name);
+    this.#check('run', name);
     const collected = this.#last.then(() => this.#collect(() => this.#begin(name, args)));
     this.#last = collected.catch(() => undefined);
     return finish(await collected);
   }
 
   /** Sends a request that every rank answers once, and waits for the answers. */
-  async #collect(begin: () => void): Promise<Collected> {
+  #collect(begin: () => void): Promise<Collected> {
+    return this.#run((resolve, reject) => {
+      const answers = Array.from<FromPoolRank | undefined>({ length: this.nRanks });
+      const order: number[] = [];
+      const hear = (rank: number, message: FromPoolRank): void => {
+        answers[rank] = message;
+        if (order.push(rank) < this.nRanks) return;
+        const all = answers.filter((answer) => answer !== undefined);
+        this.#afterFailure = all.some((answer) => answer.kind === 'failed' || (answer.kind === 'done' && answer.isOver));
+        // Messages that ranks sent to `onMessage` before their answers come by another port: within two turns of the event loop.
+        setImmediate(() => setImmediate(() => resolve({ answers: all, order })));
+      };
+      return { hear, begin, reject };
+    });
+  }
+
+  /** Lets the ranks work, and waits. */
+  async #run<Result>(
+    job: (resolve: (result: Result) => void, reject: (error: unknown) => void) => Running & { readonly begin: () => void },
+  ): Promise<Result> {
     if (this.#failure !== undefined) {
       this.#failure.isTold = true;
       throw this.#failure.error;
     }
     this.#keepAlive(true);
-    begin();
     try {
-      return await new Promise<Collected>((resolve, reject) => {
-        this.#collection = { answers: Array.from({ length: this.nRanks }), order: [], resolve, reject };
+      return await new Promise<Result>((resolve, reject) => {
+        const running = job(resolve, reject);
+        this.#running = running;
+        running.begin();
       });
     } finally {
-      this.#collection = undefined;
+      this.#running = undefined;
       this.#keepAlive(false);
     }
   }
@@ -138,17 +206,6 @@ export class ThreadPool {
       if (does) port.ref();
       else port.unref();
     }
-  }
-
-  #hear(rank: number, message: FromPoolRank): void {
-    const collection = this.#collection;
-    if (collection === undefined) return;
-    collection.answers[rank] = message;
-    if (collection.order.push(rank) < this.nRanks) return;
-    const answers = collection.answers.filter((answer) => answer !== undefined);
-    this.#afterFailure = answers.some((answer) => answer.kind === 'failed' || (answer.kind === 'done' && answer.isOver));
-    // Messages that ranks sent to `onMessage` before their answers come by another port: within two turns of the event loop.
-    setImmediate(() => setImmediate(() => collection.resolve({ answers, order: collection.order })));
   }
 
   #begin(name: string, args: readonly unknown[]): void {
@@ -163,19 +220,19 @@ export class ThreadPool {
     }
   }
 
-  #check(name: string): void {
+  #check(call: 'run' | 'map', name: string): void {
     if (this.#closing !== undefined)
-      throw new InvalidUsageError('CLOSED', `run: the pool was closed before ${describeValue(name)} was run`);
+      throw new InvalidUsageError('CLOSED', `${call}: the pool was closed before ${describeValue(name)} was run`);
     if (this.#names.includes(name)) return;
     const there = this.#names.length === 0 ? 'it exports none' : `there are ${this.#names.join(', ')}`;
     throw typeof name === 'string'
       ? new InvalidArgumentError(
           'UNKNOWN_NAME',
-          `run: the module exports no function ${JSON.stringify(name)}${didYouMean(name, this.#names)}; ${there}`,
+          `${call}: the module exports no function ${JSON.stringify(name)}${didYouMean(name, this.#names)}; ${there}`,
         )
       : new InvalidArgumentError(
           'ARGUMENT_TYPE',
-          `run takes the name of a function that the module exports, not ${describeValue(name)}: functions do not go between threads`,
+          `${call} takes the name of a function that the module exports, not ${describeValue(name)}: functions do not go between threads`,
         );
   }
 }
