@@ -321,4 +321,28 @@ export const systemFacts: Readonly<Record<SystemFact, FactText>> = {
       'For all alike: other variables, such as NCCL_IB_QPS_PER_CONNECTION, NCCL_NVLS_ENABLE and NCCL_BUFFSIZE.',
     ],
   },
+  geforceRdma: {
+    title: 'GeForce drivers have no GPU Direct RDMA: data between hosts go through memory of the host',
+    sentences: (situation) => [
+      'NICs cannot read or write the memory of GeForce cards, whatever the NIC and NCCL_NET_GDR_LEVEL: nvidia-peermem and DMA-BUF need a data-centre or workstation card. NCCL notices, and its log shows NET/IB without GDRDMA. RDMA between the hosts is used nevertheless, from and to memory of the host. Patched drivers for P2P over PCIe do not add it.',
+      'Each byte then crosses PCIe once more and loads the memory of the CPU. What GPU Direct RDMA would gain here: what if there is no GPU Direct RDMA.',
+      ...hardwareHere(situation),
+    ],
+  },
+  rackNeeds: {
+    title: 'NVLink between hosts (MNNVL) needs cuMem, IMEX and one domain; without one of them NCCL takes the network',
+    sentences: ({ plan }) => [
+      'NCCL_CUMEM_ENABLE must not be 0: memory is shared between hosts by fabric handles of cuMem. Frameworks set it to 0 at times; then every communicator says MNNVL 0 and goes by NET/IB.',
+      'An IMEX daemon has to run on each host, with a channel in /dev/nvidia-caps-imex-channels that the container sees (on Kubernetes a ComputeDomain), and nvidia-smi -q must show the same ClusterUUID and CliqueId on all, state Completed. NCCL_MNNVL_ENABLE=0 turns it off; 1 makes init fail where it is not possible.',
+      'The log tells: «MNNVL 1 cliqueId … cliqueSize N» and «via P2P/MNNVL».',
+      `This plan counts ${counted(plan.nodes.nNodes, 'node')} for ${counted(plan.nodes.nRanks, 'rank')}: hosts of one NVLink domain are one node.`,
+    ],
+  },
+  patNodes: {
+    title: 'PAT is for AllGather and ReduceScatter with one rank on each node',
+    sentences: () => [
+      'It came with 2.23. NCCL takes it for small and middle sizes, where its steps grow with the logarithm of the nodes and those of a ring with their number. With several ranks on a node it is left out, as its part within a node is not written; such jobs take Ring, or NVLS.',
+      'NCCL_PAT_ENABLE=0 turns it off.',
+    ],
+  },
 };

@@ -54,7 +54,9 @@ export function isAsItIs(subject: ChangeableCluster, change: Counterfactual): bo
   if ('isOneNic' in change) return false;
   switch (change.kind) {
     case 'nodes':
-      return cluster.hosts.reduce((sum, { count }) => sum + count, 0) === change.count;
+      return [1, ...rootsOf(subject).map(traysOf)].some(
+        (trays) => trays * cluster.hosts.reduce((sum, { count }) => sum + count, 0) === change.count,
+      );
     case 'gpus':
       return rootsOf(subject).every((root) => named(root, 'gpu').length === change.count);
     case 'nics':
@@ -208,19 +210,19 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
         return all.filter((gpu) => !change.gpus.includes(gpu));
       });
     case 'nodes': {
-      const [only, ...others] = cluster.hosts;
-      if (only === undefined || others.length > 0)
-        throw new InvalidArgumentError(
-          'ARGUMENT_RANGE',
-          `${counted(change.count, 'node')} of which machine? The cluster has several kinds of hosts`,
+      // `two nodes` of a rack are two of its hosts.
+      const trays = Math.max(1, ...rootsOf(subject).map(traysOf));
+      if (trays > 1 && change.count < trays)
+        return withGpus(
+          { ...subject, ...withHosts(subject, 1) },
+          (root) => (change.count * named(root, 'gpu').length) / traysOf(root),
         );
-      if (change.count > MOST_HOSTS) throw new InvalidArgumentError('ARGUMENT_RANGE', `at most ${MOST_HOSTS} nodes are planned`);
-      return { ...subject, cluster: { hosts: [{ ...only, count: change.count }] } };
+      return withHosts(subject, change.count % trays === 0 ? change.count / trays : change.count);
     }
     case 'ranks': {
       const wanted = hostsFor(subject, change.count);
       if (wanted === undefined) return subject;
-      return apply(subject, 'gpus' in wanted ? { kind: 'gpus', count: wanted.gpus } : { kind: 'nodes', count: wanted.nodes });
+      return 'gpus' in wanted ? apply(subject, { kind: 'gpus', count: wanted.gpus }) : withHosts(subject, wanted.nodes);
     }
     case 'gpu-model': {
       const [root] = rootsOf(subject);
@@ -241,6 +243,22 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
       };
     }
   }
+}
+
+/** Hosts of a machine; of one in an NVLink domain with others there are several. */
+function traysOf(root: XmlElement): number {
+  return new Set(named(root, 'cpu').map(({ attributes }) => attributes.get('host_hash'))).size;
+}
+
+function withHosts(subject: ChangedSubject, count: number): ChangedSubject {
+  const [only, ...others] = subject.cluster.hosts;
+  if (only === undefined || others.length > 0)
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `${counted(count, 'node')} of which machine? The cluster has several kinds of hosts`,
+    );
+  if (count > MOST_HOSTS) throw new InvalidArgumentError('ARGUMENT_RANGE', `at most ${MOST_HOSTS} nodes are planned`);
+  return { ...subject, cluster: { hosts: [{ ...only, count }] } };
 }
 
 function withGpus(subject: ChangedSubject, wanted: (root: XmlElement) => number | readonly number[]): ChangedSubject {

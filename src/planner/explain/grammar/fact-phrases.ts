@@ -47,6 +47,9 @@ export const surelyAsked: ReadonlySet<Fact> = new Set([
   'bufferSizes',
   'copyEngines',
   'perCall',
+  'geforceRdma',
+  'rackNeeds',
+  'patNodes',
 ]);
 
 /** Facts about what no variable sets. */
@@ -190,6 +193,18 @@ const CALLS =
 
 /** Facts about systems around NCCL, before those of `factPhrases`. */
 export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
+  [
+    'geforceRdma',
+    '(gpu ?direct( rdma)?|gdr|rdma) .{0,50}(geforce|consumer|gaming|rtx ?[2345]0[6789]0|[2345]090)|(geforce|consumer|gaming|rtx ?[2345]0[6789]0|[2345]090) .{0,50}(gpu ?direct( rdma)?|gdr|rdma)',
+  ],
+  [
+    'rackNeeds',
+    '(mnnvl|multi ?node nvlink|nvlink domain) .{0,60}(0|not|no|missing|fall\\w*|need\\w*|require\\w*|why|cu ?mem( enable)?|imex|net/ib|disabled|used|work\\w*)|(why|need\\w*|require\\w*|cu ?mem( enable)?|imex|not|no) .{0,60}(mnnvl|multi ?node nvlink)( \\d)?|nccl cu ?mem enable .{0,60}(mnnvl|rack|nvl ?72|net/ib)',
+  ],
+  [
+    'patNodes',
+    '(pat|pat algorithm) .{0,60}(gpus?|ranks?|process(es)?) (per|in|of|on|a) (a |each |one )?(node|host)|when (is|does|will|would) .{0,20}pat( .{0,20}(used|chosen|taken|selected))?|pat .{0,40}(support\\w*|intra ?node|full topolog\\w+)|support\\w* .{0,30}pat',
+  ],
   [
     'bufferSizes',
     '(nccl ?)?(ll ?(128 ?)?)?buff(er)? ?sizes? .{0,90}(requirements?|align\\w*|multiples?|powers?|valid|allowed|legal|restrict\\w+|constraints?|rules?|hangs?|corrupt\\w*|wrong)|(requirements?|align\\w*|multiples?|valid|allowed|restrict\\w+|constraints?|rules?) .{0,90}(nccl ?)?(ll ?(128 ?)?)?buff(er)? ?sizes?',

@@ -11,7 +11,7 @@ export interface Rate {
 
 /** Words before a figure that is promised or expected, not measured. */
 const promisedBefore =
-  /(?:\b(?:instead of|rather than|(?:reduc|lower|decreas|degrad)\w*(?: \w+){0,4} from|gap to|compared (?:to|with)|against|out of|and not|theoretical\w*(?: \w+){0,3}|expect\w*(?: \w+){0,2}|nominal(?: \w+)?|spec\w*(?: \w+){0,2}|line rate|should (?:be|reach|get)|supposed to \w+|advertised|claim\w*(?: \w+){0,2}|up to)|\d\s?(?:[gmt]b(?:\/s|ps)? )?of)(?: of| is| are| be| the| about| around| at|:)*\s*~?$/i;
+  /(?:\b(?:instead of|rather than|(?:reduc|lower|decreas|degrad)\w*(?: \w+){0,4} from|gap to|nv-?\s?links?(?: bandwidth| speed)? (?:has|have|of|at|gives?|offers?|provides?|carr(?:y|ies))|compared (?:to|with)|against|out of|and not|theoretical\w*(?: \w+){0,3}|expect\w*(?: \w+){0,2}|nominal(?: \w+)?|spec\w*(?: \w+){0,2}|line rate|should (?:be|reach|get)|supposed to \w+|advertised|claim\w*(?: \w+){0,2}|up to)|\d\s?(?:[gmt]b(?:\/s|ps)? )?of)(?: of| is| are| be| the| about| around| at|:)*\s*~?$/i;
 /** Programs whose figures are no bandwidth of a call. */
 const ofOtherTool =
   /\b(?:ib_(?:write|read|send)_bw|perftest|iperf\d?|p2pbandwidthlatencytest|nvbandwidth|nvidia-smi|lstopo)\b[^.;,?]{0,40}$/i;

@@ -392,13 +392,18 @@ function questionOf(
     gpuCounts,
     layouts,
     changes: isTried ? [...changes, ...ofVariables] : changes,
-    setting: [...setting, ...(isTried ? [] : ofVariables), ...forced],
+    setting: [...setting, ...(isTried ? [] : ofVariables), ...forced].filter((each) => asks !== 'change' || !isIn(changes, each)),
     versions,
     variants,
     figuresOfCalls,
     mentions,
     text,
   };
+}
+
+/** True if a change is among others, whatever the case of a variable's value. */
+function isIn(changes: readonly Counterfactual[], change: Counterfactual): boolean {
+  return changes.some((other) => JSON.stringify(other).toLowerCase() === JSON.stringify(change).toLowerCase());
 }
 
 /** A figure of one algorithm or protocol is one with that forced. */

@@ -249,7 +249,10 @@ export type SystemFact =
   | 'farNetwork'
   | 'bufferSizes'
   | 'copyEngines'
-  | 'perCall';
+  | 'perCall'
+  | 'geforceRdma'
+  | 'rackNeeds'
+  | 'patNodes';
 
 /** Facts about links, NICs, channels and their thread blocks. */
 export type LinkFact =

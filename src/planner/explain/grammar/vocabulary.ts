@@ -69,7 +69,7 @@ export const protocolPhrases: readonly (readonly [Protocol, string])[] = [
 export const termPhrases: readonly (readonly [Term, string])[] = [
   ['busbw', 'bus ?bw|bus ?bandwidth|bus b/w'],
   ['algbw', 'alg ?bw|algo? ?bw|algorithm ?bandwidth|algorithmic bandwidth'],
-  ['channel', 'channels?|ctas?|grid ?(size|dim)|thread blocks?|number of (sms|blocks)|sms?'],
+  ['channel', 'channels?|ctas?|grids?( ?(size|dim))?|thread blocks?|number of (sms|blocks)|sms?'],
   ['pxn', 'pxn'],
   ['gdr', 'gdr|gdrdma|gpu ?direct( rdma)?|rdma to (the )?gpu|nvidia peer ?mem|peermem|dma ?buf'],
   ['shm', 'shm|shared memory|host memory|bounce buffers?'],
@@ -227,7 +227,7 @@ const plainWords = new Set(
   remain require rise rule send sense separate shared significant situation smaller solution solve somehow source specific
   specified specify split start state suggest suggestion suppose support surprised surprising therefore thought tool top
   transfer transferred unclear understand unexpected utilize var vary varies verify versus volume wait write smi io crossed
-  cable qsfp dac joined bridge bridged attached plugged stacked duplicate optimized revised ib net worse hurt interface`.split(
+  necessary cable qsfp dac joined bridge bridged attached plugged stacked duplicate optimized revised ib net worse hurt interface`.split(
     /\s+/,
   ),
 );
