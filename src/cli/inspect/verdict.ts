@@ -159,17 +159,17 @@ function endsOf(job: Job, edges: Edges): Cause[] {
   const [first] = inside;
   if (causes.length > 0 || first === undefined) return causes;
   const ranks = job.ranks.flatMap((rank) => (waitsOf(rank).length > 0 ? [rank.rank] : []));
-  return [
-    {
-      ranks,
-      waiting: ranks,
-      text: `${nameRanks(ranks)}: all are in ${waitText(first)}, and none comes out`,
-      advice:
-        job.hosts.length > 1 || !job.shared
-          ? NETWORK_ADVICE
-          : 'run it again with TCCL_DEBUG=INFO, and report it with that output',
-    },
-  ];
+  return [noneComesOut(job, ranks, first)];
+}
+
+function noneComesOut(job: Job, ranks: readonly number[], wait: PlacedWait): Cause {
+  return {
+    ranks,
+    waiting: ranks,
+    text: `${nameRanks(ranks)}: all are in ${waitText(wait)}, and none comes out`,
+    advice:
+      job.hosts.length > 1 || !job.shared ? NETWORK_ADVICE : 'run it again with TCCL_DEBUG=INFO, and report it with that output',
+  };
 }
 
 const NETWORK_ADVICE =
@@ -258,7 +258,25 @@ function circlesOf(job: Job, edges: Edges): Cause[] {
     const leaves = [...found].some((other) => (edges.get(other) ?? []).length === 0 || isStoppedRank(job, other));
     if (!leaves) circles.set(circle.join(), circle);
   }
-  return [...circles.values()].map((ranks) => ({
+  return [...circles.values()].map((ranks) => {
+    const common = commonWait(ranks, edges);
+    return common === undefined ? circleOf(job, edges, ranks) : noneComesOut(job, ranks, common);
+  });
+}
+
+/** The wait of ranks that are all in the same collective: then each waits for data of another, and their order is right. */
+function commonWait(ranks: readonly number[], edges: Edges): PlacedWait | undefined {
+  const waits = ranks.flatMap((rank) => (edges.get(rank) ?? []).map(({ wait }) => wait));
+  const calls = new Set(
+    waits.map(({ activity, communicator }) =>
+      activity.kind === 'collective' ? `${communicator.id} ${activity.number}` : activity.kind,
+    ),
+  );
+  return calls.size === 1 && waits[0]?.activity.kind === 'collective' ? waits[0] : undefined;
+}
+
+function circleOf(job: Job, edges: Edges, ranks: readonly number[]): Cause {
+  return {
     ranks,
     waiting: job.ranks.map(({ rank }) => rank).filter((rank) => ranks.some((each) => reachable(edges, rank).has(each))),
     text: `${nameRanks(ranks)} wait for each other in a circle: ${ranks
@@ -266,7 +284,7 @@ function circlesOf(job: Job, edges: Edges): Cause[] {
       .slice(0, MOST_IN_CIRCLE)
       .join('; ')}${oddText(job, ranks)}`,
     advice: 'these ranks make their calls in different orders: use one order on all ranks, a group, or promises',
-  }));
+  };
 }
 
 const MOST_IN_CIRCLE = 4;
