@@ -73,4 +73,8 @@ are of one machine, H100. On Blackwell it is better, too, but nearly all rows th
   all-gather and reduce-scatter have no parameter of their own.
 - **LL128 between two Blackwells**: NCCL believes 640 (633 with its latency) where 382 were measured, and so chooses LL128 where Simple is faster. The
   estimate shows the cost of that choice. Its parameter is this one measurement, so its error of 0 proves nothing.
+
+**Two A100 joined by four NVLinks**, without switches (\`hgx-a100-4\`), are no part of any fit. nccl-tests#331 measured 71 to 73 GB/s of send and receive at 2 GiB; the
+simulation has 79.0, in eight of ten cases 69.3 to 81.4. An all-reduce of 1 GiB is another matter: 61.6 GB/s are simulated where NCCL believes 79.9. Its four channels bound it there,
+as each is one thread block, which copies and adds on an A100 about 15 GB/s; with 16 (\`NCCL_MIN_NCHANNELS=16\`) 70.8 GB/s are simulated. No public measurement of that pair is known.
 `;
