@@ -7,10 +7,16 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSyn
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
+import { packedWords } from './packed-words.mjs';
 
 /** Writes the page, unless it is newer than all that it is made of. */
 export async function buildStudio(page = 'dist/studio/tccl-studio.html') {
-  const inputs = [...['src/planner', 'src/studio', 'src/view'].flatMap(filesIn), ...rootFiles(), 'scripts/build-studio.mjs'];
+  const inputs = [
+    ...['src/planner', 'src/studio', 'src/view'].flatMap(filesIn),
+    ...rootFiles(),
+    'scripts/build-studio.mjs',
+    'scripts/packed-words.mjs',
+  ];
   if (existsSync(page) && statSync(page).mtimeMs > Math.max(...inputs.map((file) => statSync(file).mtimeMs))) return;
   const [main, worker, planned] = await Promise.all([bundled('main.tsx'), bundled('worker-main.ts'), bundled('beginning.ts')]);
   const { beginning } = await import(`data:text/javascript;base64,${Buffer.from(planned.code).toString('base64')}`);
@@ -19,7 +25,7 @@ export async function buildStudio(page = 'dist/studio/tccl-studio.html') {
     page,
     html({
       script: inScript(main.code),
-      worker: inScript(worker.code),
+      worker: packedWords(inScript(worker.code)),
       beginning: inScript(JSON.stringify(await beginning())),
       style: readFileSync('src/studio/style.css', 'utf8').trim(),
       notices: licences([...main.moduleIds, ...worker.moduleIds]),
@@ -48,7 +54,7 @@ async function bundled(entry) {
 }
 
 /**
- * Leaves out what the page does not need of yaml, 8 kB compressed: it only reads, and a file of YAML 1.1 is read by the types of
+ * Leaves out what the page does not need of yaml, 9 kB compressed: it only reads, and a file of YAML 1.1 is read by the types of
  * YAML 1.2.
  */
 const readsYamlOnly = {
@@ -56,7 +62,12 @@ const readsYamlOnly = {
   /** @param {string} id */
   load: (id) => {
     if (/\/yaml\/browser\/dist\/schema\/yaml-1\.1\/schema\.js$/.test(id)) return "export { schema } from '../core/schema.js';";
-    if (!/\/yaml\/browser\/dist\/(?:stringify\/|parse\/cst-|schema\/yaml-1\.1\/(?!merge))/.test(id)) return null;
+    if (
+      !/\/yaml\/browser\/dist\/(?:stringify\/|parse\/cst-|schema\/json\/|schema\/yaml-1\.1\/(?!merge)|doc\/(?:createNode|anchors|applyReviver))/.test(
+        id,
+      )
+    )
+      return null;
     const names = [...readFileSync(id, 'utf8').matchAll(/^export \{ (.*) \};$/gm)].flatMap(([, list = '']) => list.split(', '));
     return names.map((name) => `export const ${name} = undefined;`).join('\n');
   },

@@ -3,6 +3,7 @@ import type { Shown } from './messages.js';
 import { App } from './page/app.js';
 import { drawingStyle } from './page/drawing.js';
 import { begin, follow, showBeginning } from './page/store.js';
+import { unpackedWords } from './unpacked.js';
 
 /**
  * The script of the page. It draws at once, the example if the address names nothing else, and starts the worker when the browser
@@ -16,7 +17,7 @@ showBeginning(JSON.parse(contentsOf('beginning')) as Shown, files);
 const root = document.getElementById('studio');
 if (root !== null) render(<App />, root);
 document.addEventListener('DOMContentLoaded', () => {
-  const url = URL.createObjectURL(new Blob([contentsOf('worker')], { type: 'text/javascript' }));
+  const url = URL.createObjectURL(new Blob([unpackedWords(contentsOf('worker'))], { type: 'text/javascript' }));
   begin(() => new Worker(url), files);
   const live = document.querySelector<HTMLMetaElement>('meta[name="tccl-events"]');
   if (live !== null) follow(live.content);
