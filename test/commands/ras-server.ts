@@ -28,8 +28,8 @@ export interface Manners {
   readonly pieces?: number;
   /** Answers every command with this. */
   readonly garbage?: string;
-  /** Never answers. */
-  readonly isMute?: boolean;
+  /** Answers nothing after this number of reports, but keeps connections open, as a stopped process does. */
+  readonly muteAfter?: number;
   /** Events that MONITOR shows. */
   readonly events?: readonly string[];
 }
@@ -58,7 +58,7 @@ export class RasServer {
           const command = text.slice(0, end).replace(/\r$/, '');
           text = text.slice(end + 1);
           this.received.push(command);
-          if (how.isMute) continue;
+          if (this.#reports >= (how.muteAfter ?? Infinity)) continue;
           if (how.garbage !== undefined) socket.write(how.garbage);
           else if (/^client protocol /i.test(command)) socket.write('SERVER PROTOCOL 2\n');
           else if (/^timeout \d+$/i.test(command)) socket.write('OK\n');

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
 import { type GivenReport, readReport } from '../../planner/readers/ras-report.js';
+import { isHere, reasonHere } from './here.js';
 
 /** The address at which a process of a job answers for RAS. */
 export interface RasAddress {
@@ -13,7 +14,7 @@ const DEFAULT_PORT = 28_028;
 /** Largest report that is read: a rank takes some 600 bytes of JSON in each of its communicators. */
 const MOST_BYTES = 256 * 2 ** 20;
 /** Time beyond that of the collection, as `ncclras` gives. */
-const EXTRA_MS = 5000;
+export const EXTRA_MS = 5000;
 
 /**
  * `host`, `host:port`, `[address]:port`.
@@ -213,6 +214,8 @@ function notRas(address: RasAddress, answer: string): InputError {
 function unreached(address: RasAddress, error: NodeJS.ErrnoException): Error {
   const { code, message } = error;
   const where = addressText(address);
+  const known = isHere(address.host) ? reasonHere(address.port) : undefined;
+  if (known !== undefined) return new SystemError('NETWORK', `nothing listens at ${where}: ${known}`);
   if (code === 'ECONNREFUSED')
     return new SystemError(
       'NETWORK',

@@ -73,6 +73,7 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 function sourcesOf(targets: readonly string[], { command, timeout, follow }: WatchOptions): ReportSource[] {
   if (targets.length === 0 && command === undefined && follow !== undefined) return [];
+  const limit = Math.ceil(timeout / 1000);
   if (command !== undefined) {
     if (targets.length > 0 && !command.includes('{host}'))
       throw new InvalidArgumentError(
@@ -81,10 +82,10 @@ function sourcesOf(targets: readonly string[], { command, timeout, follow }: Wat
       );
     if (targets.length === 0 && command.includes('{host}'))
       throw new InvalidArgumentError('ARGUMENT_TYPE', '--command has {host}, but no target is given');
-    return (targets.length === 0 ? [''] : targets).map((target) => commandSource(command, target));
+    return (targets.length === 0 ? [''] : targets).map((target) => commandSource(command, target, limit));
   }
   const own = process.env['NCCL_RAS_ADDR'] ?? 'localhost';
-  return (targets.length === 0 ? [own] : targets).map((target) => socketSource(target, Math.ceil(timeout / 1000)));
+  return (targets.length === 0 ? [own] : targets).map((target) => socketSource(target, limit));
 }
 
 class Watch {
@@ -108,11 +109,17 @@ class Watch {
   readonly #block: LiveBlock | undefined;
   /** By source: its problem, and the job that it answered for last. */
   readonly #problems = new Map<string, string>();
+  /** Sources that have answered, those that gave no answer within the limit, and those said to be slow. */
+  readonly #answered = new Set<string>();
+  readonly #mute = new Set<string>();
+  readonly #slow = new Set<string>();
   readonly #lastJob = new Map<string, number>();
   /** The last news about a job or a source. */
   readonly #said = new Map<string, string>();
   #rounds = 0;
   #silentRounds = 0;
+  /** Begin of the first round of those in which no source answered, but one still held its connection open. */
+  #muteSinceMs: number | undefined;
 
   constructor(
     sources: readonly ReportSource[],
@@ -148,15 +155,20 @@ class Watch {
       const hasAnswer = await this.#round(beganMs);
       if (this.#signal.aborted) return this.#exitCode();
       this.#rounds++;
-      this.#silentRounds = hasAnswer ? 0 : this.#silentRounds + 1;
+      // A process that is stopped keeps its port: its job has not ended.
+      const isMute = !hasAnswer && this.#mute.size > 0;
+      this.#muteSinceMs = isMute ? (this.#muteSinceMs ?? beganMs) : undefined;
+      this.#silentRounds = hasAnswer || isMute ? 0 : this.#silentRounds + 1;
       if (this.#jobs.all.length === 0 && this.#sources.length > 0) throw this.#unanswered();
       this.#show();
       await this.#runTools(samples !== undefined && this.#rounds >= samples);
       if (this.#silentRounds >= ROUNDS_TO_END && this.#sources.length > 0) return this.#over();
       const isOver = this.#worst() === 'stuck' && this.#patience-- <= 0;
-      if (untilStuck !== undefined && (isOver || this.#files?.isFault === true)) return 1;
+      const isMuteTooLong = performance.now() - (this.#muteSinceMs ?? Infinity) >= (untilStuck ?? Infinity);
+      if (untilStuck !== undefined && (isOver || isMuteTooLong || this.#files?.isFault === true)) return 1;
       if (samples !== undefined && this.#rounds >= samples) return this.#exitCode();
-      await pause(every - (performance.now() - beganMs), this.#signal);
+      // Reports that take longer than the interval leave intervals out.
+      await pause(every - ((performance.now() - beganMs) % every), this.#signal);
     }
   }
 
@@ -164,7 +176,7 @@ class Watch {
     if (this.#files?.isFault === true) return 1;
     if (this.#sources.length === 0) return this.#files?.diagnosis?.outcome === 'healthy' ? 0 : 3;
     const worst = this.#worst();
-    return worst === 'stuck' || worst === 'dead' ? 1 : worst === 'healthy' ? 0 : 3;
+    return worst === 'stuck' || worst === 'dead' ? 1 : worst === 'healthy' && this.#muteSinceMs === undefined ? 0 : 3;
   }
 
   end(): void {
@@ -176,7 +188,9 @@ class Watch {
     const seen = new Set<number>();
     this.#inspector?.update();
     await this.#files?.update();
-    for (const source of this.#sources) {
+    // A source that keeps a connection open without an answer takes the whole limit, so it is asked last.
+    const inTurn = [false, true].flatMap((isMute) => this.#sources.filter(({ name }) => this.#mute.has(name) === isMute));
+    for (const source of inTurn) {
       const last = this.#lastJob.get(source.name);
       if (last !== undefined && seen.has(last)) continue;
       for (let tries = 0; tries < MOST_TRIES && (tries === 0 || this.#jobs.missing(source.name, beganMs).length > 0); tries++) {
@@ -189,8 +203,11 @@ class Watch {
   }
 
   async #ask(source: ReportSource): Promise<WatchedJob | undefined> {
+    const beganMs = performance.now();
     try {
       const { text, report } = await source.ask(this.#signal);
+      this.#sayIfSlow(source.name, performance.now() - beganMs);
+      this.#sayIfOthers(source);
       this.#record(source.name, text);
       const job = this.#jobs.add(source.name, {
         report,
@@ -200,14 +217,36 @@ class Watch {
       });
       this.#lastJob.set(source.name, job.number);
       this.#problems.delete(source.name);
+      this.#mute.delete(source.name);
       this.#follow(source, report.version);
       return job;
     } catch (error) {
       if (this.#signal.aborted) return undefined;
       if (!(error instanceof TcclError) || error.code === 'FILE') throw error;
       this.#problems.set(source.name, error.message);
+      if (error.code === 'TIMEOUT') this.#mute.add(source.name);
+      else this.#mute.delete(source.name);
       return undefined;
     }
+  }
+
+  #sayIfSlow(source: string, tookMs: number): void {
+    const { every } = this.#options;
+    if (tookMs <= every || this.#slow.has(source)) return;
+    this.#slow.add(source);
+    this.#sayEvent(source, `a report took ${seconds(tookMs)}, longer than --every ${seconds(every)}: reports come less often`);
+  }
+
+  /** Says once that another user's job answers: RAS of a second user on a host has no port. */
+  #sayIfOthers(source: ReportSource): void {
+    if (this.#answered.has(source.name)) return;
+    this.#answered.add(source.name);
+    const user = source.otherUser?.();
+    if (user !== undefined)
+      this.#sayEvent(
+        source.name,
+        `a job of ${user} answers; RAS of your own job has no port there, unless it was started with another one, as NCCL_RAS_ADDR=localhost:28029`,
+      );
   }
 
   /** Follows the events of a process of a release that sends them; again, where the process that sent them ended. */

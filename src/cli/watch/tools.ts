@@ -1,4 +1,3 @@
-import { hostname, networkInterfaces } from 'node:os';
 import { InvalidArgumentError } from '../../errors.js';
 import type { JobStatus, PlacedRank } from '../../planner/log/live/job-watch.js';
 import type { WatchedJob } from '../../planner/log/live/jobs.js';
@@ -6,6 +5,7 @@ import type { RasProcess } from '../../planner/readers/ras.js';
 import { processStacks, type StackFrame } from '../../planner/readers/stacks.js';
 import { outputOf, quoted } from '../shell-command.js';
 import { GPU_COMMAND, gpuText, type GpuFields, readGpus } from './gpu-fields.js';
+import { isHere } from './here.js';
 
 /** Programs that `tccl watch` runs on the hosts of a job only when asked to. */
 export interface ToolOptions {
@@ -177,11 +177,6 @@ function title({ rank, process: { host, pid } }: PlacedRank): string {
 function stackText(frames: readonly StackFrame[]): string {
   const shown = frames.slice(0, MOST_FRAMES).map(({ name, file }) => `${name} (${file})`);
   return frames.length === 0 ? 'no Python code' : `${shown.join(' < ')}${frames.length > MOST_FRAMES ? ' < …' : ''}`;
-}
-
-function isHere(host: string): boolean {
-  if (host === 'localhost' || host === hostname() || /^127\./.test(host)) return true;
-  return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === host) === true);
 }
 
 async function inBatches<Item>(items: readonly Item[], run: (item: Item) => Promise<void>): Promise<void> {
