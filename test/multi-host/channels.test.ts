@@ -14,6 +14,17 @@ import { whyNoHosts } from './two-hosts.js';
 const reason = whyNoHosts();
 const SIZES = ['1', '1000', '300000'];
 
+/** The part of `tccl plan --topology --json` that names who sends by which NIC. */
+interface PlannedJson {
+  readonly hosts: readonly (readonly number[])[];
+  readonly rings: readonly {
+    readonly order: readonly number[];
+    readonly nics: readonly { readonly name: string }[];
+    readonly relays?: Readonly<Record<number, number>>;
+  }[];
+  readonly trees: readonly { readonly up: readonly number[] }[];
+}
+
 describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefined ? '' : ` (skipped: ${reason})`}`, () => {
   const folder = mkdtempSync(join(tmpdir(), 'tccl-channels-'));
   const started: Fixture[] = [];
@@ -280,31 +291,73 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     expect(await job.plannedLines('topo')).toEqual(job.loggedLines());
   });
 
+  /** The share of the bytes between hosts that each rank sends from each NIC: all edges of the planned channels carry as much. */
+  function sharesOf({ hosts, rings, trees }: PlannedJson, algorithm: string): Map<string, number> {
+    const hostOf = (rank: number): number => hosts.findIndex((ranks) => ranks.includes(rank));
+    const edges =
+      algorithm === 'ring'
+        ? rings.flatMap(({ order, nics, relays = {} }) =>
+            order.map((from, place) => ({
+              from,
+              to: order[(place + 1) % order.length]!,
+              through: relays[from] ?? from,
+              nic: nics[from]!.name,
+            })),
+          )
+        : trees.flatMap(({ up }, tree) =>
+            up.flatMap((above, rank) => {
+              const nicOf = (from: number): string => rings[tree % rings.length]!.nics[from]!.name;
+              const edge = (from: number, to: number) => ({ from, to, through: from, nic: nicOf(from) });
+              return above < 0 ? [] : [edge(rank, above), edge(above, rank)];
+            }),
+          );
+    const between = edges.filter(({ from, to }) => hostOf(from) !== hostOf(to));
+    const shares = new Map<string, number>();
+    for (const { through, nic } of between) {
+      const key = `${through} ${nic}`;
+      shares.set(key, (shares.get(key) ?? 0) + 1 / between.length);
+    }
+    return shares;
+  }
+
   it.each([
-    { form: 'inline', config: {} },
-    { form: 'blocking', config: { blocking: true } },
-    { form: 'thread', config: { engine: 'thread' } },
-  ])('relay messages through the rank whose NIC the plan gives, as PXN ($form)', async ({ config }) => {
+    { algorithm: 'ring', form: 'inline', config: {} },
+    { algorithm: 'ring', form: 'blocking', config: { blocking: true } },
+    { algorithm: 'ring', form: 'thread', config: { engine: 'thread' } },
+    { algorithm: 'tree', form: 'inline', config: {} },
+  ])('send by the ranks and NICs that the plan names, as PXN: $algorithm ($form)', async ({ algorithm, config }) => {
     rails = makeRails(2);
     const file = join(folder, 'pxn.xml');
     writeFileSync(file, madeNvLinkPair());
     const env = { TCCL_TOPO_FILE: file, TCCL_TEST_SOCKETS: '1', TCCL_TEST_CONFIG: JSON.stringify(config) };
-    const job = await run([0, 0, 1, 1], { TCCL_SOCKET_IFNAME: 'rail', ...env });
+    const always = { TCCL_SOCKET_IFNAME: 'rail', TCCL_ALGO: algorithm, CALLS: 'allReduce' };
+    const job = await run([0, 0, 1, 1], { ...always, ...env });
     for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
     const { stdout } = await tccl(['plan', '--topology', file, file]);
-    const planned = stdout.split('\n').filter((line) => line.includes('via NET'));
-    expect(planned).toContain('Channel 00/0 : 1[1] -> 2[0] via NET/Socket/0(0) (rail0)');
-    for (const line of planned) expect(job.log).toContain(line);
-    // Ring 0 leaves host a from rank 1 by rank 0's NIC, and ring 1 from rank 0 by rank 1's.
-    const [first, second] = job.ended.map(
-      ({ lines }) => lines[0]! as { sent: Record<string, number>; own: Record<string, number> },
-    );
-    // An all-to-all has connections of its own, so the others send something there, too.
-    expect(first!.own['10.213.80.1']).toBeGreaterThan(2 * first!.own['10.213.81.1']!);
-    expect(second!.own['10.213.81.1']).toBeGreaterThan(2 * second!.own['10.213.80.1']!);
-    const { rail0 = 0, rail1 = 0 } = first!.sent;
-    expect(rail1 / rail0).toBeGreaterThan(0.8);
-    expect(rail1 / rail0).toBeLessThan(1.25);
+    const lines = stdout.split('\n').filter((line) => line.includes('via NET'));
+    expect(lines).toContain('Channel 00/0 : 1[1] -> 2[0] via NET/Socket/0(0) (rail0)');
+    for (const line of lines) expect(job.log).toContain(line);
+
+    const told = job.ended.map(({ lines }) => lines[0]! as { sent: Record<string, number>; own: Record<string, number> });
+    const planned = JSON.parse((await tccl(['plan', '--topology', file, file, '--json'])).stdout) as PlannedJson;
+    const shares = sharesOf(planned, algorithm);
+    expect([...shares.values()].reduce((sum, share) => sum + share, 0)).toBeCloseTo(1);
+    const byRank = told.map(({ own }, rank) => [0, 1].map((rail) => own[`10.213.8${rail}.${rank < 2 ? 1 : 2}`] ?? 0));
+    const total = byRank.flat().reduce((sum, bytes) => sum + bytes, 0);
+    byRank.forEach((bytes, rank) => {
+      for (const rail of [0, 1]) {
+        const measured = bytes[rail]! / total;
+        expect(Math.abs(measured - (shares.get(`${rank} rail${rail}`) ?? 0)), `rank ${rank}, rail${rail}`).toBeLessThan(0.05);
+      }
+    });
+    // The interfaces of a host carry what its ranks' shares add up to.
+    const { sent } = told[0]!;
+    const ofHost = (rail: number): number => (shares.get(`0 rail${rail}`) ?? 0) + (shares.get(`1 rail${rail}`) ?? 0);
+    const rail0 = ofHost(0) / (ofHost(0) + ofHost(1));
+    expect(Math.abs(sent['rail0']! / (sent['rail0']! + sent['rail1']!) - rail0)).toBeLessThan(0.05);
+    // What leaves by a rail arrives by the same: the two rails of the namespaces are apart.
+    const { stdout: answer } = await tccl(['explain', file, '--nodes', '2', 'which', 'rails', 'are', 'crossed']);
+    expect(answer).toMatch(/^no rail is crossed/);
   });
 
   it('are refused on every rank where a topology file is wrong', async () => {

@@ -85,6 +85,19 @@ describe('transports', () => {
     expect(relayed({ NCCL_PXN_DISABLE: '1' })).toEqual([]);
   });
 
+  it.each(['dgx-b200', 'gh200-4', 'oci-h100'])('need relays in rings but in no tree between two %s', (name) => {
+    const made = transportsOf(name, 2);
+    const { plan, transports } = made;
+    const inTrees = Array.from({ length: plan.nChannels * plan.nodes.nRanks }, (_, at) => {
+      const { up, down } = transports.tree(at % plan.nChannels, Math.floor(at / plan.nChannels), 'send');
+      return [up, ...down];
+    }).flat();
+    const between = (connections: readonly (PlannedConnection | undefined)[]) =>
+      connections.flatMap((connection) => (connection?.via === 'NET' ? [connection.relay !== undefined] : []));
+    expect(between(ringConnections(made))).toContain(true);
+    expect(new Set(between(inTrees))).toEqual(new Set([false]));
+  });
+
   it('go through shared memory where GPUs are too far for peer-to-peer', () => {
     const { transports } = transportsOf('pcie-2-l40s', 1, { NCCL_P2P_LEVEL: 'PIX' });
     expect(transports.ring(0, 0).send).toMatchObject({ via: 'SHM', peer: 1, reason: { why: 'far', level: PathType.PIX } });
