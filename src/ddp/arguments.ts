@@ -6,16 +6,20 @@ import { formOf, type ParameterForm } from './buckets.js';
 import type { Tensors } from './tensors.js';
 
 /** The parameters by name. Throws `ARGUMENT_TYPE` unless there are a communicator and at least one parameter. */
-export function entriesOf<Tensor>(comm: Communicator, parameters: Readonly<Record<string, Tensor>>): [string, Tensor][] {
-  const example = 'dataParallel(comm, { weights })';
-  checkComm('dataParallel', comm, example);
+export function entriesOf<Tensor>(
+  call: string,
+  example: string,
+  comm: Communicator,
+  parameters: Readonly<Record<string, Tensor>>,
+): [string, Tensor][] {
+  checkComm(call, comm, example);
   const isList = Array.isArray(parameters) || ArrayBuffer.isView(parameters);
   const entries = typeof parameters === 'object' && !isList ? Object.entries((parameters as object | null) ?? {}) : [];
   if (entries.length > 0) return entries as [string, Tensor][];
   const isEmpty = (parameters as unknown)?.constructor === Object;
   throw new InvalidArgumentError(
     'ARGUMENT_TYPE',
-    `dataParallel: pass a communicator and its parameters by name, as in ${example}, not ${isEmpty ? '{}' : describeValue(parameters)} as parameters`,
+    `${call}: pass a communicator and its parameters by name, as in ${example}, not ${isEmpty ? '{}' : describeValue(parameters)} as parameters`,
   );
 }
 
@@ -32,6 +36,16 @@ export function checkFlag(call: string, flag: Readonly<Record<string, unknown>>)
     if (typeof value !== 'boolean')
       throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${name} is true or false, not ${describeValue(value)}`);
   }
+}
+
+export function checkFunction(call: string, given: unknown, example: string): void {
+  if (typeof given === 'function') return;
+  throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: pass a function, as in ${example}, not ${describeValue(given)}`);
+}
+
+export function checkMaxNorm(maxNorm: number | undefined): void {
+  if (maxNorm === undefined || (Number.isFinite(maxNorm) && maxNorm > 0)) return;
+  throw new InvalidArgumentError('ARGUMENT_RANGE', `finish: maxNorm is a finite number above 0, not ${describeValue(maxNorm)}`);
 }
 
 const tensorFunctions = Object.keys({ read: true, typeOf: true, make: true, write: true, shapeOf: true } satisfies Record<

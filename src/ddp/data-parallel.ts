@@ -3,9 +3,20 @@ import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 import { checkOptionNames } from '../option-names.js';
 import { didYouMean } from '../suggest.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
-import type { NumericArray, NumericArrayConstructor } from '../runtime/device/types.js';
-import { checkFlag, checkMetrics, checkTensors, elementsOf, entriesOf, formsOf } from './arguments.js';
-import { bucketsOf, type BucketForm, type ParameterForm } from './buckets.js';
+import { dataTypeOf, type DataType, type NumericArray, type NumericArrayConstructor } from '../runtime/device/types.js';
+import { agree } from './agree.js';
+import { add, scale, sumOfSquares } from './arithmetic.js';
+import {
+  checkFlag,
+  checkFunction,
+  checkMaxNorm,
+  checkMetrics,
+  checkTensors,
+  elementsOf,
+  entriesOf,
+  formsOf,
+} from './arguments.js';
+import { bucketsOf, type BucketForm } from './buckets.js';
 import { copy, plainArrays, type Tensors } from './tensors.js';
 
 /** Options of dataParallel(). */
@@ -22,6 +33,17 @@ const optionNames = Object.keys({ tensors: true, bucketBytes: true, allowUnused:
   keyof DataParallelOptions<unknown>,
   true
 >);
+
+/** Options of finish(). */
+export interface FinishOptions {
+  /**
+   * Largest norm of all gradients together (the square root of the sum of their squares): larger ones are scaled down to it.
+   * A finite number above 0.
+   */
+  readonly maxNorm?: number | undefined;
+}
+
+const finishOptionNames = Object.keys({ maxNorm: true } satisfies Record<keyof FinishOptions, true>);
 
 /** The class of an array on any buffer: gradients lie in memory of `alloc`. */
 type OnAnyBuffer<T> = NumericArray extends infer Each
@@ -44,6 +66,7 @@ const DEFAULT_BUCKET_BYTES = 4 * 2 ** 20;
 interface Bucket {
   readonly form: BucketForm;
   readonly array: NumericArray;
+  readonly type: DataType;
   /** Number of missing gradients. */
   missing: number;
 }
@@ -55,6 +78,8 @@ interface Place<Tensor> {
   readonly part: NumericArray;
   readonly parameter: Tensor;
   isReady: boolean;
+  /** True if the part holds gradients of steps of noSync(), to which the next is added. */
+  isKept: boolean;
 }
 
 /**
@@ -88,7 +113,7 @@ export async function dataParallel<Tensor>(
   parameters: ByName<Tensor>,
   options: DataParallelOptions<Tensor> = {},
 ): Promise<DataParallel<ByName<Tensor>>> {
-  const entries = entriesOf(comm, parameters);
+  const entries = entriesOf('dataParallel', 'dataParallel(comm, { weights })', comm, parameters);
   checkOptionNames('dataParallel', options, optionNames, '{ bucketBytes: 2 ** 20 }');
   const { bucketBytes = DEFAULT_BUCKET_BYTES, allowUnused = false } = options;
   if (!(typeof bucketBytes === 'number' && bucketBytes > 0)) {
@@ -101,32 +126,13 @@ export async function dataParallel<Tensor>(
   const tensors = options.tensors ?? (plainArrays as unknown as Tensors<Tensor>);
   checkTensors('dataParallel', tensors);
   const forms = formsOf(entries, tensors);
-  await agree(comm, forms, bucketBytes);
+  await agree('dataParallel', comm, forms, [`bucketBytes ${bucketBytes}`]);
   for (const [, parameter] of entries) {
     const array = tensors.read(parameter).slice();
     await comm.broadcast(array, array, 0, { type: tensors.typeOf(parameter) });
     tensors.write(parameter, array);
   }
   return new DataParallel(comm, parameters, bucketsOf(forms, bucketBytes), tensors, allowUnused);
-}
-
-/** Compares the parameters of all ranks. Throws the same error on all. */
-async function agree(comm: Communicator, forms: readonly ParameterForm[], bucketBytes: number): Promise<void> {
-  const texts = [
-    ...forms.map(({ name, length, array, type }) => `${JSON.stringify(name)} (${length} of ${type ?? array})`),
-    `bucketBytes ${bucketBytes}`,
-  ];
-  const all = await comm.allGatherObject(texts);
-  const [first = []] = all;
-  for (const [rank, other] of all.entries()) {
-    const at = Array.from({ length: Math.max(first.length, other.length) }).findIndex((_, i) => first[i] !== other[i]);
-    if (at < 0) continue;
-    throw new InvalidUsageError(
-      'CALL_MISMATCH',
-      `dataParallel: rank 0 has ${first[at] ?? 'no more'} as parameter ${at}, rank ${rank} ${other[at] ?? 'no more'}; pass the same parameters on all ranks`,
-      { rank },
-    );
-  }
 }
 
 /** Averages the gradients of a model that every rank has. Made by {@link dataParallel}; `Gradients` are their types by name. */
@@ -141,6 +147,8 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
   readonly #places = new Map<string, Place<Gradients[keyof Gradients]>>();
   /** All-reduces that have begun, of the first buckets: the order is the same on all ranks. */
   readonly #begun: Promise<void>[] = [];
+  #gradientNorm: number | undefined;
+  #isKeeping = false;
   #isClosed = false;
 
   /** @internal */
@@ -159,8 +167,8 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
       const [first] = form.parameters;
       const sample = first === undefined ? undefined : parameters[first.name];
       if (sample === undefined) throw new Error('unreachable: a bucket has parameters');
-      const type = tensors.read(sample).constructor as NumericArrayConstructor;
-      return { form, array: comm.alloc(type, form.length), missing: form.parameters.length };
+      const array = comm.alloc(tensors.read(sample).constructor as NumericArrayConstructor, form.length);
+      return { form, array, type: dataTypeOf(array, first?.type), missing: form.parameters.length };
     });
     const parts = new Map<string, Pick<Place<unknown>, 'bucket' | 'part'>>();
     for (const bucket of this.#buckets) {
@@ -172,8 +180,16 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
     }
     for (const [name, parameter] of Object.entries(parameters)) {
       const place = parts.get(name);
-      if (place !== undefined) this.#places.set(name, { ...place, parameter, isReady: false });
+      if (place !== undefined) this.#places.set(name, { ...place, parameter, isReady: false, isKept: false });
     }
+  }
+
+  /**
+   * Norm of the last step's averaged gradients before they were scaled, the same on all ranks; undefined unless finish() got
+   * `maxNorm`.
+   */
+  get gradientNorm(): number | undefined {
+    return this.#gradientNorm;
   }
 
   /**
@@ -196,7 +212,7 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
     if (place.isReady) {
       throw new InvalidUsageError(
         'UNSUPPORTED',
-        `ready: the gradient of ${name} is there already; add up gradients of one step first, and call finish() before the next`,
+        `ready: the gradient of ${name} is there already; add up gradients of one step first, and call finish() before the next, or noSync()`,
       );
     }
     const array = elementsOf(this.#tensors, gradient, `ready: the gradient of ${name}`);
@@ -212,33 +228,69 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
         `ready: the gradient of ${name} has ${array.length} elements, its parameter ${place.part.length}`,
       );
     }
-    copy(array, place.part);
+    if (place.isKept) add(array, place.part, place.bucket.type);
+    else copy(array, place.part);
+    place.isReady = true;
+    if (this.#isKeeping) return;
     this.#settle(place);
     // The backward pass keeps the event loop from doing so.
     this.comm.poll();
   }
 
   /**
+   * Keeps the gradients that `step` hands over, without averaging them: those of the next step are added to them, and its
+   * finish() averages the sums over the ranks. An error discards all gradients that are kept.
+   *
+   * @param step one backward pass, which may return a promise; after the last finish(), and before the first ready() outside
+   * @throws errors of `step`; InvalidUsageError `CLOSED`, or `UNSUPPORTED` within a step, or when gradients are missing, unless
+   *   `allowUnused`
+   *
+   * @example
+   * await ddp.noSync(() => backward(firstHalf));
+   * backward(secondHalf);
+   * const gradients = await ddp.finish();
+   */
+  async noSync<Result>(step: () => Result | PromiseLike<Result>): Promise<Result> {
+    this.#checkOpen('noSync');
+    checkFunction('noSync', step, 'noSync(() => backward(batch))');
+    if (this.#isKeeping || [...this.#places.values()].some(({ isReady }) => isReady)) {
+      const reason = this.#isKeeping ? 'another noSync() runs' : 'this step has gradients already';
+      throw new InvalidUsageError('UNSUPPORTED', `noSync: ${reason}; wait for its end first`, { rank: this.comm.rank });
+    }
+    this.#isKeeping = true;
+    let isWhole = false;
+    try {
+      const result = await step();
+      this.#checkOpen('noSync');
+      this.#missing('noSync');
+      isWhole = true;
+      return result;
+    } finally {
+      this.#isKeeping = false;
+      for (const place of this.#places.values()) {
+        place.isKept = isWhole && (place.isKept || place.isReady);
+        place.isReady = false;
+      }
+    }
+  }
+
+  /**
    * Waits for all all-reduces of the step. Resolves with the averaged gradients by name: new tensors of a library, which the
    * caller disposes of, or parts of the buckets, valid until the next ready().
    *
-   * @throws InvalidUsageError `CLOSED`, or `UNSUPPORTED` when gradients are missing, unless `allowUnused`; errors of the
-   *   all-reduces
+   * @throws InvalidUsageError `CLOSED`, or `UNSUPPORTED` when gradients are missing, unless `allowUnused`; InvalidArgumentError
+   *   `ARGUMENT_RANGE`, `UNKNOWN_NAME`; errors of the all-reduces
    */
-  async finish(): Promise<Gradients> {
+  async finish(options: FinishOptions = {}): Promise<Gradients> {
     this.#checkOpen('finish');
-    const missing = [...this.#places].filter(([, { isReady }]) => !isReady);
-    if (missing.length > 0 && !this.#allowUnused) {
-      const names = missing.map(([name]) => name).join(', ');
-      throw new InvalidUsageError(
-        'UNSUPPORTED',
-        `finish: rank ${this.comm.rank} has no gradient of ${names}; hand it to ready(), or give dataParallel { allowUnused: true }`,
-        { rank: this.comm.rank },
-      );
-    }
-    for (const [, place] of missing) {
+    checkOptionNames('finish', options, finishOptionNames, '{ maxNorm: 1 }');
+    checkMaxNorm(options.maxNorm);
+    if (this.#isKeeping)
+      throw new InvalidUsageError('UNSUPPORTED', 'finish: a noSync() runs; wait for its end first', { rank: this.comm.rank });
+    for (const place of this.#missing('finish')) {
       const { buffer, byteOffset, byteLength } = place.part;
-      new Uint8Array(buffer, byteOffset, byteLength).fill(0);
+      if (!place.isKept) new Uint8Array(buffer, byteOffset, byteLength).fill(0);
+      place.isReady = true;
       this.#settle(place);
     }
     try {
@@ -246,8 +298,9 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
     } finally {
       this.#begun.length = 0;
       for (const bucket of this.#buckets) bucket.missing = bucket.form.parameters.length;
-      for (const place of this.#places.values()) place.isReady = false;
+      for (const place of this.#places.values()) place.isReady = place.isKept = false;
     }
+    this.#gradientNorm = options.maxNorm === undefined ? undefined : this.#clip(options.maxNorm);
     const own = (this.#tensors as Tensors<unknown>) === plainArrays;
     return Object.fromEntries(
       [...this.#places].map(([name, { part, parameter }]) => [name, own ? part : this.#tensors.make(part, parameter)]),
@@ -295,9 +348,34 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
     if (this.#isClosed) throw new InvalidUsageError('CLOSED', `${call}: this dataParallel was closed`);
   }
 
+  /** Places whose gradients the step has not handed over. Throws `UNSUPPORTED` if there are any, unless `allowUnused`. */
+  #missing(call: string): Place<unknown>[] {
+    const missing = [...this.#places].filter(([, { isReady }]) => !isReady);
+    if (missing.length > 0 && !this.#allowUnused) {
+      const names = missing.map(([name]) => name).join(', ');
+      throw new InvalidUsageError(
+        'UNSUPPORTED',
+        `${call}: rank ${this.comm.rank} has no gradient of ${names}; hand it to ready(), or give dataParallel { allowUnused: true }`,
+        { rank: this.comm.rank },
+      );
+    }
+    return missing.map(([, place]) => place);
+  }
+
+  /**
+   * Scales the averaged gradients in the buckets down to a norm, and returns their norm before. All ranks have the same bits in
+   * the same order, so their results are equal. A norm that overflowed says nothing about the step: the gradients stay.
+   */
+  #clip(maxNorm: number): number {
+    let sum = 0;
+    for (const { array, type } of this.#buckets) sum += sumOfSquares(array, type);
+    const norm = Math.sqrt(sum);
+    if (Number.isFinite(norm) && norm > maxNorm) for (const { array, type } of this.#buckets) scale(array, maxNorm / norm, type);
+    return norm;
+  }
+
   /** Counts a gradient, and begins the all-reduces that may begin. */
   #settle(place: Place<unknown>): void {
-    place.isReady = true;
     place.bucket.missing--;
     for (let next = this.#begun.length; next < this.#buckets.length; next++) {
       const bucket = this.#buckets[next];

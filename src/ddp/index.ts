@@ -3,7 +3,8 @@
  *
  * @module tccl/ddp
  */
-export { dataParallel, type DataParallel, type DataParallelOptions } from './data-parallel.js';
+export { dataParallel, type DataParallel, type DataParallelOptions, type FinishOptions } from './data-parallel.js';
+export { distributedSampler, type DistributedSampler, type SamplerOptions } from './sampler.js';
 export { tensorCalls, type TensorCalls } from './tensor-calls.js';
 export {
   onnxTensors,

@@ -1,8 +1,8 @@
 import type { Communicator } from '../runtime/communicator/communicator.js';
-import type { NumericArray, ReductionOperator } from '../runtime/device/types.js';
+import type { ReductionOperator } from '../runtime/device/types.js';
 import type { TimedCallOptions } from '../runtime/algorithms/arguments.js';
 import { checkComm, checkTensors } from './arguments.js';
-import type { Tensors } from './tensors.js';
+import { emptyOf, type Tensors } from './tensors.js';
 
 /** Collectives on tensors; every rank passes one of the same type and number of elements. */
 export interface TensorCalls<Tensor> {
@@ -48,8 +48,4 @@ export function tensorCalls<Tensor>(comm: Communicator, tensors: Tensors<Tensor>
       return tensors.make(output, tensor);
     },
   };
-}
-
-function emptyOf(array: NumericArray, length: number): NumericArray {
-  return new (array.constructor as new (length: number) => NumericArray)(length);
 }

@@ -141,6 +141,11 @@ function numbersOf(data: unknown, what: string): NumericArray {
   throw new InvalidArgumentError('ARGUMENT_TYPE', `${what} has ${describeValue(data)} as its elements, not numbers`);
 }
 
+/** A new array of the class of `array`. */
+export function emptyOf(array: NumericArray, length: number): NumericArray {
+  return new (array.constructor as new (length: number) => NumericArray)(length);
+}
+
 /** Copies elements between arrays of one class. */
 export function copy(from: NumericArray, to: NumericArray): void {
   (to as Float32Array).set(from as Float32Array);

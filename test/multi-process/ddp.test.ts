@@ -2,6 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPool, type Pool } from '../../dist/index.js';
 import { fixture } from './cli.js';
 
+/** The norm to which the job `trains` clips. */
+const MAX_NORM = 1;
+
 let pool: Pool;
 beforeAll(async () => {
   pool = await openPool({ ranks: 3, module: fixture('ddp-jobs.mjs') });
@@ -49,7 +52,7 @@ describe('dataParallel', () => {
         'UNKNOWN_NAME ready: there is no parameter "kernels"; did you mean kernel?',
         'BUFFER_SIZE ready: the gradient of kernel has 7 elements, its parameter 8',
         'ARGUMENT_TYPE ready: the gradient of kernel is an object of class Float64Array, its parameter an object of class Float32Array',
-        'UNSUPPORTED ready: the gradient of kernel is there already; add up gradients of one step first, and call finish() before the next',
+        'UNSUPPORTED ready: the gradient of kernel is there already; add up gradients of one step first, and call finish() before the next, or noSync()',
         `UNSUPPORTED finish: rank ${rank} has no gradient of bias; hand it to ready(), or give dataParallel { allowUnused: true }`,
         'UNKNOWN_NAME dataParallel: there is no option "bucketbytes"; did you mean bucketBytes?; there are tensors, bucketBytes, allowUnused',
         'ARGUMENT_RANGE dataParallel: bucketBytes is a number of bytes above 0, not 0',
@@ -95,6 +98,78 @@ describe('dataParallel', () => {
     const messages = [...['ready', 'finish', 'average'].map((call) => `CLOSED ${call}: this dataParallel was closed`), 'nothing'];
     const expected = { messages, array: [42, 42, 42, 42] };
     expect(await pool.run('closed')).toEqual([expected, expected, expected]);
+  });
+
+  it('keeps gradients of noSync() for the next step, of arrays of every type, in any order', async () => {
+    const results = (await pool.run('kept')) as Record<string, unknown>[];
+    for (const result of results) {
+      expect(result).toEqual({
+        // Averages of rank + 1, 10 (rank + 1) and 100 (rank + 1).
+        sums: { single: [222, 222], double: [222], half: [0x5af0] },
+        begunInside: 0,
+        returned: 'result',
+        next: { single: [2, 2], double: [2], half: [0x4000] },
+        unused: { single: [2, 2], double: [0], half: [0] },
+      });
+    }
+  });
+
+  it('refuses noSync() out of order, and discards what it kept after an error', async () => {
+    for (const [rank, { messages, after }] of ((await pool.run('keptWrong')) as Record<string, unknown>[]).entries()) {
+      const unfinished = 'hand it to ready(), or give dataParallel { allowUnused: true }';
+      expect(messages).toEqual([
+        'ARGUMENT_TYPE noSync: pass a function, as in noSync(() => backward(batch)), not undefined',
+        'undefined out of luck',
+        `UNSUPPORTED noSync: rank ${rank} has no gradient of bias; ${unfinished}`,
+        'UNSUPPORTED finish: a noSync() runs; wait for its end first',
+        'UNSUPPORTED noSync: another noSync() runs; wait for its end first',
+        'UNSUPPORTED ready: the gradient of kernel is there already; add up gradients of one step first, and call finish() before the next, or noSync()',
+        'UNSUPPORTED noSync: this step has gradients already; wait for its end first',
+      ]);
+      expect(after).toEqual([[1], [1]]);
+    }
+  });
+
+  it('scales gradients of all types down to one norm together, and leaves smaller ones and those beyond numbers', async () => {
+    const results = (await pool.run('clipped')) as Record<string, unknown>[];
+    for (const result of results) {
+      expect(result).toEqual({
+        larger: { norm: 13, single: [1.5, 2], double: [6], half: [0] },
+        smaller: { norm: 13, single: [3, 4], double: [12], half: [0] },
+        half: { norm: 4, single: [0, 0], double: [0], half: [0x3c00] },
+        infinite: { norm: Infinity, single: [Infinity, 4], double: [12], half: [0] },
+        without: { norm: undefined, single: [3, 4], double: [12], half: [0] },
+        messages: [
+          'ARGUMENT_RANGE finish: maxNorm is a finite number above 0, not 0',
+          'ARGUMENT_RANGE finish: maxNorm is a finite number above 0, not "1"',
+          'UNKNOWN_NAME finish: there is no option "maxnorm"; did you mean maxNorm?; there is maxNorm',
+        ],
+      });
+    }
+  });
+
+  it.each([
+    [1, 3],
+    [2, 1],
+    [2, 3],
+    [4, 2],
+  ])('%i ranks with %i steps of gradients each end with the weights of one rank', async (ranks, nKept) => {
+    const [alone] = await pool.run('trainsAlone');
+    const several = await openPool({ ranks, module: fixture('ddp-jobs.mjs') });
+    try {
+      const results = (await several.run('trains', nKept)) as { weights: number[]; norms: number[] }[];
+      const { weights, norms } = alone as (typeof results)[number];
+      for (const result of results) {
+        expect(result).toEqual(results[0]);
+        expect(result.weights).toEqual(weights.map((weight) => expect.closeTo(weight, 10) as number));
+        expect(result.norms).toEqual(norms.map((norm) => expect.closeTo(norm, 10) as number));
+      }
+      // Some steps are clipped and others are not.
+      expect(Math.max(...norms)).toBeGreaterThan(MAX_NORM);
+      expect(Math.min(...norms)).toBeLessThan(MAX_NORM);
+    } finally {
+      await several.close();
+    }
   });
 
   it('counts missing gradients as zeros where that is allowed', async () => {

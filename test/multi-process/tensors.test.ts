@@ -51,6 +51,18 @@ describe.skipIf(!isInstalled)(`tensors of libraries${missing}`, () => {
     }
   });
 
+  it('have gradients that are kept and clipped', async () => {
+    for (const result of await pool.run('clipped')) {
+      expect(result).toEqual({
+        gradients: [
+          { shape: [1, 2], type: 'float32', data: [2.5, 6] },
+          { shape: [2], type: 'float16', data: [0x4000, 0x4000] },
+        ],
+        norms: [13, Math.sqrt(8)],
+      });
+    }
+  });
+
   it('of ONNX Runtime are reduced and gathered, and can be inputs again', async () => {
     for (const result of await pool.run('onnxCalls')) {
       expect(result).toEqual({

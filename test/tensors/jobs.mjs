@@ -57,6 +57,23 @@ export async function tfjsTraining(comm) {
   return { started, order, averages };
 }
 
+/** Kept gradients of tensors, clipped: the sums of both steps have the norm 13 on average. */
+export async function clipped(comm) {
+  const u = tf.variable(tf.tensor2d([[0, 0]]));
+  const half = new ort.Tensor('float16', new Uint16Array(2), [2]);
+  const ofTfjs = await dataParallel(comm, { u }, { tensors: tfjsTensors(tf) });
+  const ofOnnx = await dataParallel(comm, { half }, { tensors: onnxTensors(ort) });
+  const backward = (gradient) => {
+    ofTfjs.ready('u', tf.tensor2d([gradient.map((each) => each * 2 * comm.rank)]));
+    // 1 and 2 as float16.
+    ofOnnx.ready('half', new ort.Tensor('float16', Uint16Array.of(0x3c00, comm.rank === 0 ? 0 : 0x4000), [2]));
+  };
+  await ofTfjs.noSync(() => ofOnnx.noSync(() => backward([5, 2])));
+  backward([0, 10]);
+  const gradients = [(await ofTfjs.finish({ maxNorm: 6.5 })).u, (await ofOnnx.finish({ maxNorm: 1e9 })).half];
+  return { gradients: gradients.map(show), norms: [ofTfjs.gradientNorm, ofOnnx.gradientNorm] };
+}
+
 /** A model of one node: y = x + x. */
 function doubling() {
   const bytes = (text) => [...Buffer.from(text)];
