@@ -155,7 +155,7 @@ function groups() {
   const names = Object.keys(starts);
   const sets = Array.from({ length: 2 ** names.length - 1 }, (_, i) => names.filter((_, bit) => ((i + 1) >> bit) & 1));
   const users = new Map();
-  const shared = new Set();
+  const ofCommands = new Set();
   const ofStarts = sets.map((set) => ({
     debugName: set.join('-'),
     name: (id, context) => {
@@ -168,23 +168,30 @@ function groups() {
   const others = {
     debugName: 'others',
     name: (id, context) => {
-      if (shared.size === 0) for (const each of [...programs, ...entries]) addShared(shared, each, context);
-      return shared.has(id) && !users.has(id) ? 'joined-others' : null;
+      if (ofCommands.size === 0) addOfCommands(ofCommands, context);
+      return ofCommands.has(id) && !users.has(id) ? 'joined-others' : null;
     },
     priority: 0,
   };
   return [...ofStarts, others];
 }
 
-/** Adds the modules that a program of ours or of a user can load, and that at least one module imports statically. */
-function addShared(shared, entry, context, seen = new Set()) {
-  if (seen.has(entry) || !entry.startsWith(modules)) return;
-  seen.add(entry);
-  const info = context.getModuleInfo(entry);
-  if (info === null) return; // of pages
-  const { importedIds, dynamicallyImportedIds } = info;
-  for (const id of importedIds) if (id.startsWith(modules) && !programs.includes(id) && !entries.includes(id)) shared.add(id);
-  for (const id of [...importedIds, ...dynamicallyImportedIds]) addShared(shared, id, context, seen);
+/** Adds the modules that commands alone load, when they are run: no thread and no program of a user should read them. */
+function addOfCommands(set, context) {
+  const loaded = (id, seen, follow) => {
+    const info = context.getModuleInfo(id);
+    if (seen.has(id) || info === null || !id.startsWith(modules)) return seen;
+    seen.add(id);
+    for (const each of [...info.importedIds, ...(follow ? info.dynamicallyImportedIds : [])]) loaded(each, seen, follow);
+    return seen;
+  };
+  const main = join(modules, 'cli/main.js');
+  const elsewhere = new Set();
+  for (const start of [...programs, ...entries]) if (start !== main) loaded(start, elsewhere, false);
+  for (const id of loaded(main, new Set(), true)) {
+    const { importers } = context.getModuleInfo(id);
+    if (importers.length > 0 && !elsewhere.has(id) && !programs.includes(id) && !entries.includes(id)) set.add(id);
+  }
 }
 
 /** Adds a start to the list of each module that it imports, directly or not. */

@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from '../errors.js';
 import { didYouMean } from '../suggest.js';
 import { type Collective, collectives } from './collectives.js';
+import { benchmarks } from './mpi/benchmarks.js';
 import { parseSize, type Step, sweep } from './sizes.js';
 import { type ElementType, elementTypes, type PerfOperator, perfOperators } from './types.js';
 
@@ -61,7 +62,7 @@ export interface RawOptions {
  * @throws InvalidArgumentError `UNKNOWN_NAME` or `ARGUMENT_RANGE`
  */
 export function perfOptions(collectiveName: string, raw: RawOptions): PerfOptions {
-  const collective = named('collective', collectiveName, collectives);
+  const collective = collectives.find(({ name }) => name === collectiveName) ?? unknownBenchmark(collectiveName);
   const factor = wholeNumber('--stepfactor', raw.stepfactor, 1);
   const step =
     factor > 1
@@ -125,6 +126,14 @@ function named<Item extends { readonly name: string }>(kind: string, name: strin
     items.map((one) => one.name),
     kind === 'datatype' ? ['all'] : [],
   );
+}
+
+function unknownBenchmark(name: string): never {
+  const all = collectives.map((one) => one.name);
+  const hint =
+    didYouMean(name, [...all, ...benchmarks.map((one) => one.name)]) ||
+    `; there are ${all.join(', ')}, and benchmarks of OSU and IMB, such as osu_latency and PingPong`;
+  throw new InvalidArgumentError('UNKNOWN_NAME', `unknown collective '${name}'${hint}`);
 }
 
 function oneOf<Name extends string>(kind: string, name: string, names: readonly Name[], also: readonly string[] = []): Name {

@@ -66,7 +66,9 @@ describe('the command line', () => {
     return { files: [...files], others };
   }
 
-  it.each(['index.js', 'planner/index.js', 'ddp/index.js', 'cli/main.js', 'cli/program.js'])(
+  const starts = ['index.js', 'planner/index.js', 'ddp/index.js', 'cli/main.js', 'cli/program.js'];
+  const threads = ['runtime/pool/pool-rank.js', 'runtime/threads/direct-thread.js', 'runtime/threads/network-thread.js'];
+  it.each([...starts, ...threads])(
     'dist/%s loads few files at its start, and the reader of XML only for the planner',
     (entry) => {
       const { files, others } = importsOf([entry]);

@@ -1,12 +1,14 @@
 import { Argument, InvalidArgumentError, Option, type Command } from 'commander';
 import { describeError, inFile, InputError, InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import type { AnyProgram } from '../../planner/schedule/program.js';
+import type { Communicator } from '../../runtime/communicator/communicator.js';
 import type { Placement } from '../../runtime/launch/placement.js';
 import type { ProgramOperator, ProgramRunner } from '../../runtime/programs/program.js';
 import { collectives } from '../../perf/collectives.js';
 import type { PerfOptions, RawOptions } from '../../perf/options.js';
-import { perfOperators } from '../../perf/types.js';
-import { elementTypes } from '../../perf/types.js';
+import { benchmarks } from '../../perf/mpi/benchmarks.js';
+import { benchmarkOf, checkRankCount, mpiOptions, type MpiOptions } from '../../perf/mpi/options.js';
+import { elementTypes, perfOperators } from '../../perf/types.js';
 import { complain, examples, printData, progressLine } from '../output.js';
 
 interface CommandOptions extends RawOptions {
@@ -19,16 +21,17 @@ interface CommandOptions extends RawOptions {
 export function register(program: Command): void {
   program
     .command('perf')
-    .summary('measure a collective as nccl-tests does')
+    .summary('measure as nccl-tests, OSU and IMB do')
     .description(
       "Measures a collective between ranks with nccl-tests' flags and prints its table: time, algorithm and bus bandwidth, " +
         'and the number of wrong elements, out of place and in place. Sizes are written as 8, 64K, 1.5M or 1G. ' +
-        'The exit code is 1 if any element was wrong.',
+        'The exit code is 1 if any element was wrong. ' +
+        "Names of OSU's micro-benchmarks (osu_latency, osu_bw, osu_allreduce …) and of IMB (PingPong, Allreduce …) give their tables.",
     )
     .addArgument(
       offering(
-        new Argument('<collective>', 'what is measured'),
-        collectives.map((collective) => collective.name),
+        new Argument('<collective>', 'what is measured: a collective, or a benchmark of OSU or IMB by its name'),
+        [...collectives, ...benchmarks].map(({ name }) => name),
       ),
     )
     .option('--ranks <count>', 'number of ranks to start on this host (default: those of the launcher around it, or 1)')
@@ -72,16 +75,30 @@ export function register(program: Command): void {
       examples(
         ['two ranks, from 8 bytes to 16 MiB', 'tccl perf all_reduce --ranks 2 -b 8 -e 16M -f 8'],
         ['every type and operator, each checked ten times', 'tccl perf all_reduce --ranks 4 -b 1M -e 1M -d all -o all -c 10'],
+        ['messages between two ranks', 'tccl perf osu_latency --ranks 2'],
         ["an algorithm of one's own", 'tccl perf all_reduce --ranks 2 --program pair.xml -b 8K -e 8M -f 4'],
         ['ranks on two hosts', 'tccl run --hosts node0:2,node1:2 tccl perf all_reduce -b 8 -e 16M -f 8'],
         ['ranks that MPI starts', 'mpirun -n 2 tccl perf broadcast -b 1K -e 64M -f 4 --memory plain -J broadcast.jsonl'],
       ),
     )
-    .action(async (collective: string, options: CommandOptions) => {
+    .action(async (collective: string, options: CommandOptions, command: Command) => {
       const { findPlacement } = await import('../../runtime/launch/placement.js');
       const { misspeltVariables } = await import('../../runtime/launch/variables.js');
       const { checkRoot, perfOptions, wholeNumber } = await import('../../perf/options.js');
       // Errors are reported before a rank starts.
+      const benchmark = benchmarkOf(collective);
+      if (benchmark !== undefined) {
+        const given = mpiOptions(benchmark, options, (option) => command.getOptionValueSource(option) === 'cli');
+        const nRanks = options.ranks === undefined ? undefined : wholeNumber('--ranks', options.ranks, 1, 9999);
+        const place = findPlacement(process.env);
+        checkRankCount(benchmark, nRanks ?? place?.nRanks ?? 1);
+        if (nRanks !== undefined && place === undefined) process.exitCode = await startRanks(nRanks);
+        else {
+          checkRanks(nRanks, place);
+          process.exitCode = await measureMpi(given, options, place?.rank ?? 0);
+        }
+        return;
+      }
       const program = options.program === undefined ? undefined : await programOf(options.program, collective);
       const measured = perfOptions(collective, program === undefined ? options : { ...options, api: 'promise' });
       const nRanks = options.ranks === undefined ? program?.nRanks : wholeNumber('--ranks', options.ranks, 1, 9999);
@@ -169,37 +186,70 @@ async function programOf(file: string, collective: string): Promise<AnyProgram> 
 
 async function measure(
   given: PerfOptions,
-  { json, output_file: file }: CommandOptions,
+  options: CommandOptions,
   rank: number,
   program: AnyProgram | undefined,
 ): Promise<number> {
-  const { init } = await import('../../runtime/communicator/init.js');
   const { runPerf } = await import('../../perf/run.js');
   const report = await import('../../perf/report.js');
   const { version } = await import('../../version.js');
-  const print = rank === 0 ? resultsPrinter() : () => undefined;
-  const reporter =
-    rank !== 0
-      ? report.silent
-      : report.all([
-          report.progressReporter(progressLine()),
-          json === undefined ? report.tableReporter(given, version, print) : report.jsonReporter(given, print),
-          ...(file === undefined ? [] : [report.jsonReporter(given, report.fileWriter(file))]),
-        ]);
-  // Over sockets, blocking calls need connections in advance; where ranks share memory that changes nothing.
-  const comm = await init(given.api === 'sync' ? { blocking: true } : {});
-  try {
+  return between(given, rank, options, async (comm, print, file) => {
+    const reporter =
+      rank !== 0
+        ? report.silent
+        : report.all([
+            report.progressReporter(progressLine()),
+            options.json === undefined ? report.tableReporter(given, version, print) : report.jsonReporter(given, print),
+            ...(file === undefined ? [] : [report.jsonReporter(given, file)]),
+          ]);
     const runner = program === undefined ? undefined : await comm.program(program);
     const { errors } = await runPerf(comm, runner === undefined ? given : by(runner, given), reporter);
     await runner?.close();
     return errors > 0 ? 1 : 0;
+  });
+}
+
+/** Measures a benchmark of OSU or IMB. */
+async function measureMpi(given: MpiOptions, options: CommandOptions, rank: number): Promise<number> {
+  const { runMpi } = await import('../../perf/mpi/run.js');
+  const report = await import('../../perf/mpi/report.js');
+  const { version } = await import('../../version.js');
+  return between(given, rank, options, async (comm, print, file) => {
+    const reporter =
+      rank !== 0
+        ? report.silent
+        : report.allOf([
+            report.mpiProgress(progressLine()),
+            options.json === undefined ? report.mpiTable(given, version, print) : report.mpiJson(given, print),
+            ...(file === undefined ? [] : [report.mpiJson(given, file)]),
+          ]);
+    await runMpi(comm, given, reporter);
+    return 0;
+  });
+}
+
+/** Lets a rank measure, with what prints and writes results. */
+async function between(
+  { api }: Pick<PerfOptions, 'api'>,
+  rank: number,
+  { output_file: path }: CommandOptions,
+  work: (comm: Communicator, print: (text: string) => void, file: ((text: string) => void) | undefined) => Promise<number>,
+): Promise<number> {
+  const { init } = await import('../../runtime/communicator/init.js');
+  const { fileWriter } = await import('../../perf/report.js');
+  const print = rank === 0 ? resultsPrinter() : () => undefined;
+  const file = rank === 0 && path !== undefined ? fileWriter(path) : undefined;
+  // Over sockets, blocking calls need connections in advance; where ranks share memory that changes nothing.
+  const comm = await init(api === 'sync' ? { blocking: true } : {});
+  try {
+    return await work(comm, print, file);
   } catch (error) {
     // Only rank 0 prints, so it reports the end of the output.
     if (rank !== 0 && error instanceof TcclError && error.code === 'ABORTED' && error.message.endsWith(OUTPUT_ENDED)) return 0;
     const isEnd = error instanceof OutputEnded;
     if (isEnd || (error instanceof SystemError && error.code === 'FILE')) comm.abort(OUTPUT_ENDED);
     if (isEnd) return 0;
-    if (given.api === 'sync' && error instanceof TcclError && error.code === 'UNSUPPORTED') {
+    if (api === 'sync' && error instanceof TcclError && error.code === 'UNSUPPORTED') {
       throw new InvalidUsageError('UNSUPPORTED', `${error.message} (--api promise)`, { rank, cause: error });
     }
     throw error;
