@@ -15,6 +15,9 @@ function widthOf(text: string): number {
   return printable(plain(text)).length;
 }
 
+/** Spaces that a line may be folded at: none within backquotes, so that a command can be copied. */
+const SPACES = / (?=(?:[^`]*`[^`]*`)*[^`]*$)/;
+
 /** Lines of at most `width` characters, folded at spaces; those after the first begin `indent` characters to the right. */
 export function folded(line: string, width: number | undefined, indent = 2 + line.search(/\S|$/)): string[] {
   if (width === undefined || widthOf(line) <= width) return [line];
@@ -23,7 +26,8 @@ export function folded(line: string, width: number | undefined, indent = 2 + lin
   const room = Math.max(1, width - indent);
   for (const word of line
     .slice(line.search(/\S/))
-    .split(' ')
+    .split(SPACES)
+    .flatMap((each) => (widthOf(each) <= room ? [each] : each.split(' ')))
     .flatMap((each) => pieces(each, room))) {
     const next = current === '' ? ' '.repeat(lines.length === 0 ? line.search(/\S/) : indent) + word : `${current} ${word}`;
     if (current === '' || widthOf(next) <= width) current = next;
@@ -63,15 +67,26 @@ export function tableLines({ heading, rows, texts, spare, enough }: Table, width
   const needed = Math.min(widths[last] ?? 0, enough);
   for (const column of spare)
     if (width !== undefined && before(kept) + needed > width) kept = kept.filter((each) => each !== column);
+  const indent = before(kept);
+  const isTight = width !== undefined && width - indent < Math.min(widths[last] ?? 0, LEAST_LAST);
   return all.flatMap((cells) => {
-    const padded = [...kept].map((column) => {
+    const padded = kept.map((column) => {
       const cell = cells[column] ?? '';
       const gap = ' '.repeat(Math.max(0, (widths[column] ?? 0) - widthOf(cell)));
       return texts.includes(column) ? cell + gap : gap + cell;
     });
-    return folded(`  ${[...padded, cells[last] ?? ''].join('  ')}`.trimEnd(), width, before(kept));
+    const head = `  ${padded.join('  ')}`;
+    const sentences = cells[last] ?? '';
+    // Where the last column would be a word wide, it stands below the others.
+    if (isTight) return [head.trimEnd(), `${' '.repeat(BELOW)}${sentences}`].flatMap((line) => folded(line, width, BELOW));
+    const [first = '', ...more] = folded(`${' '.repeat(indent)}${sentences}`, width, indent);
+    return [`${head}  ${first.slice(indent)}`.trimEnd(), ...more];
   });
 }
+
+/** Least width of a last column beside the others, and its place below them. */
+const LEAST_LAST = 16;
+const BELOW = 4;
 
 /** Lines at the end of a terminal's output that are drawn again in the same place, and when its size changes. */
 export class LiveBlock {
