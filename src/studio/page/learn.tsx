@@ -20,13 +20,13 @@ export function LearnView({ part: { stages, exercises } }: { readonly part: Show
   return (
     <>
       <ol class="stages">
-        {stages.map(({ title, sentences, values, page, view }) => (
+        {stages.map(({ title, sentences, values, page, command, view }) => (
           <li key={title} class="card">
             <h3>{title}</h3>
             <p>{sentences.join(' ')}</p>
             <pre>{values.join('\n')}</pre>
             <p class="hint">
-              Read on: <code>{page}</code>{' '}
+              Read on: <code>{page}</code> · In a terminal: <code>{command}</code>{' '}
               {view === undefined ? null : (
                 <button type="button" class="chip" aria-label={`Show: ${title}`} onClick={() => change({ view })}>
                   show

@@ -22,8 +22,10 @@ export interface Stage {
   readonly sentences: readonly [string, string, string];
   /** Values of this cluster. */
   readonly values: readonly string[];
-  /** A page of the documentation. */
+  /** A page of the documentation, from the folder of the package on. */
   readonly page: string;
+  /** Command that prints this stage of a cluster or job. */
+  readonly command: string;
   /** The view that shows it. */
   readonly view: 'machine' | 'matrix' | 'channels' | 'why' | 'cluster' | 'choice' | 'motion' | undefined;
 }
@@ -78,6 +80,7 @@ function bootstrap({ plan: { nodes } }: StagesInput): Stage {
       `an all-gather takes ${counted(nRanks - 1, 'step')}`,
     ],
     page: 'docs/notes/bootstrap.md',
+    command: 'tccl log FILE',
     view: undefined,
   };
 }
@@ -96,6 +99,7 @@ function peers({ plan: { nodes }, system, overview }: StagesInput): Stage {
       `compute capability ${sms.map((sm) => (sm / 10).toFixed(1)).join(', ')}, NCCL ${overview.nccl}`,
     ],
     page: 'docs/notes/topology-internals.md',
+    command: 'tccl plan CLUSTER',
     view: 'cluster',
   };
 }
@@ -121,6 +125,7 @@ function graph({ system, drawing }: StagesInput): Stage {
       `${counted(system.links.to.length, 'link')}, one for each direction`,
     ],
     page: 'docs/notes/topology-internals.md',
+    command: 'tccl topo show FILE',
     view: 'machine',
   };
 }
@@ -136,6 +141,7 @@ function paths({ drawing }: StagesInput): Stage {
     ],
     values: [...lines.slice(0, 8), ...(lines.length > 8 ? [`and ${lines.length - 8} more kinds`] : [])],
     page: 'docs/notes/topology-internals.md',
+    command: 'tccl topo show FILE --matrix',
     view: 'matrix',
   };
 }
@@ -153,6 +159,7 @@ function search({ overview }: StagesInput): Stage {
         `${name} (${pattern}): ${counted(nChannels, 'channel')} of ${formatGBps(bwIntra)} GB/s${overview.nNodes > 1 ? `, ${formatGBps(bwInter)} to the network` : ''}; GPUs ${typeIntra}${overview.nNodes > 1 ? `, NICs ${typeInter}` : ''}`,
     ),
     page: 'docs/notes/search.md',
+    command: 'tccl graph CLUSTER',
     view: 'why',
   };
 }
@@ -173,6 +180,7 @@ function heads({ plan: { nvls }, overview }: StagesInput): Stage {
             `${counted(nvls.nChannels, 'channel')}, chunks of ${formatBytes(nvls.chunkBytes)}`,
           ],
     page: 'docs/notes/merge.md',
+    command: "tccl explain CLUSTER 'what would NVLS give'",
     view: 'channels',
   };
 }
@@ -194,6 +202,7 @@ function merge({ plan, overview }: StagesInput): Stage {
         : []),
     ],
     page: 'docs/notes/merge.md',
+    command: 'tccl plan CLUSTER',
     view: 'channels',
   };
 }
@@ -215,6 +224,7 @@ function trees({ plan }: StagesInput): Stage {
     ],
     values: [`depth ${plan.trees.depth} in the model of time`, ...shown.map(of)],
     page: 'docs/notes/merge.md',
+    command: 'tccl plan CLUSTER',
     view: 'cluster',
   };
 }
@@ -236,6 +246,7 @@ function connections({ plan, prepared, overview }: StagesInput): Stage {
       ...kinds.values(),
     ],
     page: 'docs/notes/transports.md',
+    command: 'tccl plan CLUSTER',
     view: 'cluster',
   };
 }
@@ -259,6 +270,7 @@ function tuningStage({ tuning }: StagesInput): Stage {
           ];
     }),
     page: 'docs/notes/tuning.md',
+    command: "tccl explain CLUSTER 'why ring at 1 GB'",
     view: 'choice',
   };
 }
@@ -283,6 +295,7 @@ function fifos({ plan: { buffers, nodes } }: StagesInput): Stage {
       ...(arch === undefined ? [] : [`CPUs: ${arch}`]),
     ],
     page: 'docs/notes/transports.md',
+    command: 'tccl trace CLUSTER',
     view: 'motion',
   };
 }
