@@ -1,3 +1,4 @@
+import { InputError } from '../errors.js';
 import { encodingOf } from '../planner/readers/classify.js';
 
 /** Bytes by which a file is recognised. */
@@ -32,6 +33,29 @@ async function* pieces(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGe
 export async function headOf(blob: Blob): Promise<Uint8Array> {
   for await (const piece of await bytesOf(blob)) return piece.subarray(0, HEAD_BYTES);
   return new Uint8Array(0);
+}
+
+/** Bytes at most of a recording or dump, which is read as a whole. */
+export const WHOLE_LIMIT = 256 * 2 ** 20;
+
+/**
+ * All bytes of a file, unpacked.
+ *
+ * @throws InputError `TOO_LARGE`
+ */
+export async function wholeOf(name: string, blob: Blob): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of await bytesOf(blob)) {
+    length += piece.length;
+    if (length > WHOLE_LIMIT) throw tooLarge(name);
+    parts.push(piece);
+  }
+  return joined(parts);
+}
+
+export function tooLarge(name: string): InputError {
+  return new InputError('TOO_LARGE', `has more than ${WHOLE_LIMIT / 2 ** 20} MiB; tccl diagnose takes more`, { file: name });
 }
 
 /** Pieces as one. */

@@ -93,6 +93,7 @@ export function shownInspection({ jobs, problems }: Inspection, width: number | 
     facts: [...jobs.map(jobText), ...problems],
     ranks: jobs.flatMap((job) => picturesOf(job, width)),
     pairs: [],
+    replay: undefined,
     findings: jobs.flatMap(findingsOf),
   };
 }

@@ -7,15 +7,13 @@ import { NcclLogReader } from '../planner/log/job/read-log.js';
 import { classify, encodingOf } from '../planner/readers/classify.js';
 import { measuredPairs } from '../view/pairs/pairs.js';
 import { pairsPicture } from '../view/pairs/picture.js';
-import { bytesOf, HEAD_BYTES, headOf, joined } from './files.js';
-import type { OpenFile, ShownFinding, ShownLog } from './messages.js';
+import { bytesOf, HEAD_BYTES, headOf, joined, tooLarge, WHOLE_LIMIT } from './files.js';
+import type { OpenFile, ShownFinding, ShownLog, ShownReplay } from './messages.js';
 
 /** Characters that are kept of a line: NCCL's own are shorter. */
 const LINE_LIMIT = 65_536;
 /** Bytes of a text in which a topology is looked for. */
 const TEXT_LIMIT = 32 * 2 ** 20;
-/** Bytes at most of a recording or dump, which is read as a whole. */
-const WHOLE_LIMIT = 256 * 2 ** 20;
 /** Bytes between two reports of progress. */
 const PROGRESS_STEP = 4 * 2 ** 20;
 const MOST_PLACES = 5;
@@ -24,15 +22,23 @@ const MOST_MAPS = 6;
 /** Causes at most that are named beside the verdict. */
 const MOST_CAUSES = 8;
 
-/** Reads all files of a job, as `tccl diagnose` does; a file that cannot be read does not hide the findings of others. */
-export async function readJob(files: readonly OpenFile[], report: (text: string) => void): Promise<LogModel> {
+/**
+ * Reads all files of a job, as `tccl diagnose` does; a file that cannot be read does not hide the findings of others.
+ *
+ * @param isPart true if other files say something, too
+ */
+export async function readJob(
+  files: readonly OpenFile[],
+  report: (text: string) => void,
+  isPart = files.length > 1,
+): Promise<LogModel> {
   const reader = new NcclLogReader();
   for (const { name, blob } of files) {
     reader.openFile(name);
     try {
       await readOne(name, blob, reader, report);
     } catch (error) {
-      if (!(error instanceof TcclError) || files.length === 1) throw error;
+      if (!(error instanceof TcclError) || !isPart) throw error;
     }
   }
   return reader.finish();
@@ -70,8 +76,7 @@ async function readOne(name: string, blob: Blob, reader: NcclLogReader, report: 
       report(`${name}: ${Math.round(length / 2 ** 20)} MiB read`);
     }
     if (kind !== 'text') {
-      if (length > WHOLE_LIMIT)
-        throw new InputError('TOO_LARGE', `has more than ${WHOLE_LIMIT / 2 ** 20} MiB; tccl diagnose takes more`, { file: name });
+      if (length > WHOLE_LIMIT) throw tooLarge(name);
       whole.push(piece);
       continue;
     }
@@ -138,6 +143,7 @@ function shownLog(model: LogModel, { outcome, findings, verdict, open }: Diagnos
     open: open === undefined || moving.length > 0 ? [] : [open.cause, open.command, open.remedy],
     findings: findings.map((finding) => shownFinding(finding, files)),
     ranks: [],
+    replay: undefined,
     pairs: measuredPairs(model).slice(0, MOST_MAPS).map(pairsPicture),
     facts: [
       ...(lines.all === 0 ? [] : [`${counted(lines.all, 'line')}, ${lines.nccl} of NCCL`]),
@@ -161,6 +167,19 @@ function shownLog(model: LogModel, { outcome, findings, verdict, open }: Diagnos
       ...new Set(tools.map(({ tool }) => `output of ${tool}`)),
     ],
   };
+}
+
+/** A log view for traces alone, which say nothing of a fault. */
+export const replayOnly: ShownLog = {
+  ...{ outcome: 'replayed', where: '', also: [], verdict: '', open: [], findings: [], ranks: [], pairs: [], facts: [] },
+  replay: undefined,
+};
+
+/** Such a view: its verdict is that of the step. */
+export function withReplay(replay: ShownReplay): ShownLog {
+  const [title, ...rest] = replay.summary;
+  const [step = title] = rest;
+  return { ...replayOnly, verdict: step?.join(' ') ?? '', replay };
 }
 
 /** Likely causes with the file of each where there are several: files, and parts of one, can be those of several jobs. */

@@ -226,7 +226,8 @@ export interface ShownFinding {
 
 /** The diagnosis of all opened files, as `tccl diagnose` has it. */
 export interface ShownLog {
-  readonly outcome: Outcome;
+  /** `replayed` for traces of calls alone. */
+  readonly outcome: Outcome | 'replayed';
   readonly verdict: string;
   /** The place that the verdict is about, of several: a file or a job. */
   readonly where: string;
@@ -241,6 +242,24 @@ export interface ShownLog {
   readonly pairs: readonly Picture[];
   /** Facts of its communicators. */
   readonly facts: readonly string[];
+  /** Its traces on the cluster; undefined where no file has calls with times. */
+  readonly replay: ShownReplay | undefined;
+}
+
+/** Traces of calls beside predicted times, as `tccl replay` has them. */
+export interface ShownReplay {
+  /** Label and text. */
+  readonly summary: readonly (readonly [label: string, text: string])[];
+  /** Undefined where the cluster cannot have run the job. */
+  readonly calls: ShownTable | undefined;
+  readonly ranks: ShownTable | undefined;
+  readonly notes: readonly string[];
+}
+
+/** A table of texts. */
+export interface ShownTable {
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
 }
 
 /** An answer, or the reason why there is none. */

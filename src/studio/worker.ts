@@ -4,10 +4,12 @@ import { incidentPictures } from './parts/incident.js';
 import { partOf } from './parts/part.js';
 import { withControls } from './controls.js';
 import { excerptAt } from './excerpt.js';
+import { notKnown, refuseWatchOutput } from './not-known.js';
 import { inspectionIn, shownInspection } from './inspected.js';
-import { diagnosed, readJob, type ReadJob, textOf } from './log.js';
+import { diagnosed, readJob, type ReadJob, replayOnly, textOf, withReplay } from './log.js';
 import type { OpenFile, Reply, Request, Shown, ShownAnswer, ShownLog } from './messages.js';
 import { answerTo, type Planned, planned, shownPlan } from './planned.js';
+import { replayed, type Traced, tracedJob } from './replayed.js';
 import { type NamedText, refuseOtherCount, sourceOf, type Texts } from './source.js';
 import { filesOf, type StudioState } from './state.js';
 
@@ -32,13 +34,23 @@ const MOST_PLANS = 6;
 /** Views of a file that says nothing. */
 const nothingOf = { plan: undefined, log: undefined, unplanned: undefined, part: undefined, answer: undefined } as const;
 
+/** The files of a job as they were read, by their keys. */
+interface Job {
+  readonly key: string;
+  readonly model: LogModel;
+  readonly read: ReadJob | undefined;
+  readonly traced: Traced | undefined;
+}
+
+const nothingRead = { read: undefined, traced: undefined };
+
 /** Makes views; keeps what requests mostly share: the latest files, plans and answer. */
 class Desk {
   /** The same by name, for places of errors. */
   texts: Texts = new Map();
   /** Texts of the files that the latest state named, by key. */
   #texts: ReadonlyMap<number, string> = new Map();
-  #job: { readonly key: string; readonly model: LogModel; readonly read: ReadJob | undefined } | undefined;
+  #job: Job | undefined;
   /** Plans by the parts of the state and the files that they depend on, the latest last. */
   readonly #plans = new Map<string, Planned | undefined>();
   #answer: { readonly made: Planned; readonly ask: string; readonly answer: ShownAnswer } | undefined;
@@ -62,18 +74,17 @@ class Desk {
       const log = shownInspection(inspection, width);
       return { ...nothingOf, log, tookMs: performance.now() - start };
     }
-    const job = file === undefined ? undefined : (await this.#jobOf(files, report)).read;
+    refuseWatchOutput(named);
+    const { read: job, traced } = file === undefined ? nothingRead : await this.#jobOf(files, report);
     const needsTables = state.view === 'choice' && files.length > 0;
     const tables = needsTables ? (await this.#jobOf(files, report)).model.tables : [];
-    const { made, unplanned } = plannedBeside(job?.log, () => plan(state, named));
-    const log = job === undefined ? undefined : { ...job.log, ranks: incidentPictures(job, made, width) };
+    const { made, unplanned } = plannedBeside(job?.log ?? (traced && replayOnly), () => plan(state, named));
+    const replay = traced && replayed(traced, state.nccl, (nccl) => sourceOf({ ...state, nccl }, made && named, texts));
+    const log =
+      job !== undefined ? { ...job.log, ranks: incidentPictures(job, made, width), replay } : replay && withReplay(replay);
     if (made === undefined) {
       if (log !== undefined) return { ...nothingOf, log, unplanned, tookMs: performance.now() - start };
-      throw new InputError(
-        'CONTENT',
-        `is none of: topology (XML, as NCCL_TOPO_DUMP_FILE writes it), cluster file (YAML with machines:), log of NCCL (NCCL_DEBUG=INFO), output of nccl-tests, recording of tccl watch, another file that tccl diagnose reads; ${beginningOf(named?.text ?? '')}`,
-        { file: state.file ?? '' },
-      );
+      throw notKnown(named);
     }
     refuseOtherCount(state.file ?? '', made.source.ownCount, state.nodes);
     const part = partOf({ made, state, width, file: named, against: other, tables, plan });
@@ -100,11 +111,13 @@ class Desk {
     return texts;
   }
 
-  async #jobOf(files: readonly OpenFile[], report: (text: string) => void) {
+  async #jobOf(files: readonly OpenFile[], report: (text: string) => void): Promise<Job> {
     const key = files.map((file) => file.key).join(' ');
     if (this.#job?.key !== key) {
-      const model = await readJob(files, report);
-      this.#job = { key, model, read: diagnosed(model) };
+      const traced = await tracedJob(files, report);
+      const others = files.filter(({ name }) => traced?.profiles.has(name) !== true);
+      const model = await readJob(others, report, traced !== undefined);
+      this.#job = { key, model, read: diagnosed(model), traced };
     }
     return this.#job;
   }
@@ -144,15 +157,6 @@ class Desk {
     }
     return made;
   }
-}
-
-/** Characters that are shown of a file that is not known. */
-const SHOWN_CHARACTERS = 60;
-
-/** The first words of a text. */
-function beginningOf(text: string): string {
-  const first = text.trim().split('\n', 1)[0] ?? '';
-  return first === '' ? 'it is empty' : `it begins with ${JSON.stringify(first.slice(0, SHOWN_CHARACTERS))}`;
 }
 
 /** A file that says something about a job is shown, also if what it says of a machine cannot be planned. */

@@ -1,10 +1,9 @@
 import { counted } from '../../counted.js';
 import { inFile } from '../../errors.js';
 import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
-import { formatTime } from '../../planner/plan/overview/format.js';
 import type { ReplayCluster } from '../../planner/replay/costs.js';
-import { measureJob, type MeasuredJob, type Replay, replayJob } from '../../planner/replay/replay.js';
-import { coveredVersions } from '../../planner/versions/version.js';
+import { measureJob, type MeasuredJob, type Replay, replayJob, tracedVersion } from '../../planner/replay/replay.js';
+import { summaryOf } from '../../view/replay/rows.js';
 import { type ClusterInput, readCluster, rootsOf } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, print, printJson, printNotes, writeFile } from '../output.js';
@@ -12,8 +11,7 @@ import { screenWidth } from '../screen.js';
 import { replayJson } from './json.js';
 import { readTraces } from './read.js';
 import { replayPerfetto } from './perfetto.js';
-import { callLines, rankLines, type Supposed, supposedLines, waitLine } from './tables.js';
-import { communicationOf, signedPercent } from './sums.js';
+import { callLines, rankLines, type Supposed, supposedLines } from './tables.js';
 
 export interface ReplayOptions extends ClusterOptions {
   readonly calls?: boolean;
@@ -72,29 +70,23 @@ export function replayCluster({ title, cluster, parameters, simulated, ...input 
   return { title, cluster: { hosts }, parameters, environment: simulated };
 }
 
-/** The version of NCCL of the traces, where no option names one and it is planned for. */
+/** The version of NCCL of the traces, where no option names one. */
 function versionOf(
-  { traces }: MeasuredJob,
+  job: MeasuredJob,
   { nccl, torch }: ReplayOptions,
-): { option: ClusterOptions; notes: readonly string[] } {
-  const traced = traces.find((trace) => trace.nccl !== undefined)?.nccl;
-  if (traced === undefined || nccl !== undefined || torch !== undefined) return { option: {}, notes: [] };
-  if (coveredVersions.includes(traced)) return { option: { nccl: traced }, notes: [] };
-  return { option: {}, notes: [`the traces are of NCCL ${traced}, which tccl does not plan for`] };
+): { readonly option: ClusterOptions; readonly notes: readonly string[] } {
+  if (nccl !== undefined || torch !== undefined) return { option: {}, notes: [] };
+  const { version, notes } = tracedVersion(job);
+  return { option: version === undefined ? {} : { nccl: version }, notes };
 }
 
 function replayLines(job: MeasuredJob, replay: Replay, version: string, { calls: isEach = false }: ReplayOptions): string[] {
   const paint = colorsFor(process.stdout);
   const width = screenWidth();
-  const groups = new Set(job.calls.map(({ call }) => call.group)).size;
-  const { measuredUs, predictedUs, count } = communicationOf(replay);
+  const [[title, what], ...rest] = summaryOf(job, replay, version);
   return [
-    `${paint.bold(replay.title)}  NCCL ${version}; ${counted(job.nRanks, 'rank')}, ${counted(job.calls.length, 'call')} of ${counted(groups, 'communicator')}, traces of ${counted(job.traces.length, 'rank')}`,
-    `step   measured ${formatTime(replay.measuredUs)}, replayed ${formatTime(replay.replayedUs)} (${signedPercent(replay.replayedUs, replay.measuredUs)})`,
-    count === 0
-      ? 'calls  none has both a measured and a predicted time'
-      : `calls  measured ${formatTime(measuredUs)} from the last rank's start on, predicted ${formatTime(predictedUs)} (${signedPercent(predictedUs, measuredUs)}), for ${count} of ${job.calls.length}`,
-    ...waitLine(replay),
+    `${paint.bold(title)}  ${what}`,
+    ...rest.map(([label, text]) => `${label.padEnd(7)}${text}`),
     '',
     ...callLines(replay, isEach, width),
     '',

@@ -1,23 +1,8 @@
-import { counted } from '../../counted.js';
 import { formatBytes, formatTime, predictedWay } from '../../planner/plan/overview/format.js';
-import type { ComparedCall, ComparedRank, Replay } from '../../planner/replay/replay.js';
+import type { ComparedCall, Replay } from '../../planner/replay/replay.js';
+import { callHeading, callRow, MOST_ROWS, rankHeading, rankRow, ranksThatHoldUp } from '../../view/replay/rows.js';
+import { callKinds, communicationOf, signedPercent } from '../../view/replay/sums.js';
 import { tableLines } from '../screen.js';
-import { type CallKind, callKinds, communicationOf, signedPercent } from './sums.js';
-
-/** Rows that are shown of calls and of ranks; JSON has all. */
-const MOST_ROWS = 16;
-
-/** `waits  the others wait 22.1 ms for rank 3, which comes last to 11 of 12 calls`; nothing where ranks come together. */
-export function waitLine({ ranks, calls }: Replay): string[] {
-  const [latest] = [...ranks].sort((a, b) => b.heldUpUs - a.heldUpUs);
-  const waitUs = ranks.reduce((sum, rank) => sum + rank.waitUs, 0);
-  if (latest === undefined || latest.heldUpUs === 0) return [];
-  const last = calls.filter(({ measured }) => measured.lastRank === latest.rank).length;
-  const joined = calls.filter(({ measured }) => measured.lastRank !== undefined).length;
-  return [
-    `waits  ranks wait ${formatTime(waitUs)} in calls, all together; ${formatTime(latest.heldUpUs)} of it for rank ${latest.rank}, which comes last to ${last} of ${counted(joined, 'call')}`,
-  ];
-}
 
 /** Calls, measured beside predicted. */
 export function callLines(replay: Replay, isEach: boolean, width: number | undefined): string[] {
@@ -26,8 +11,8 @@ export function callLines(replay: Replay, isEach: boolean, width: number | undef
   return [
     ...tableLines(
       {
-        heading: ['call', 'group', 'ranks', 'size', 'count', 'measured', 'predicted', 'off', 'interval', 'replayed', 'by'],
-        rows: shown.map((kind) => rowOf(kind, isEach)),
+        heading: callHeading,
+        rows: shown.map((kind) => callRow(kind, isEach)),
         ...{ texts: [0, 1], spare: [8, 1, 2], enough: 20 },
       },
       width,
@@ -36,48 +21,14 @@ export function callLines(replay: Replay, isEach: boolean, width: number | undef
   ];
 }
 
-function rowOf({ first, count, measuredUs, predictedUs, replayedUs }: CallKind, isEach: boolean): string[] {
-  const { measured, predicted } = first;
-  const { call, lastRank } = measured;
-  const timed = (us: number | undefined) => (us === undefined ? '-' : formatTime(us));
-  const late = isEach && lastRank !== undefined && measured.waitUs > 0 ? `, rank ${lastRank} last` : '';
-  return [
-    call.operation,
-    call.groupName,
-    String(call.size),
-    call.bytes === 0 ? '-' : formatBytes(call.bytes),
-    String(count),
-    timed(measuredUs),
-    timed(predictedUs),
-    measuredUs === undefined || predictedUs === undefined ? '-' : signedPercent(predictedUs, measuredUs),
-    predicted === undefined ? '-' : `${formatTime(predicted.leastUs)} to ${formatTime(predicted.mostUs)}`,
-    timed(replayedUs),
-    `${predicted === undefined ? 'measured' : (predictedWay(predicted) ?? 'messages between pairs')}${late}`,
-  ];
-}
-
 /** Ranks, those that hold up others most first where not all are shown. */
 export function rankLines({ ranks }: Replay, width: number | undefined): string[] {
-  const isCut = ranks.length > MOST_ROWS;
-  const shown = isCut ? [...ranks].sort((a, b) => b.heldUpUs - a.heldUpUs).slice(0, MOST_ROWS) : ranks;
+  const shown = ranksThatHoldUp(ranks);
   return [
-    ...tableLines(
-      {
-        heading: ['rank', 'step', 'replayed step', 'transfers', 'waits', 'exposed', 'replayed exposed', 'holds up'],
-        rows: shown.map(rankRow),
-        ...{ texts: [], spare: [], enough: 11 },
-      },
-      width,
-    ),
-    ...(isCut ? [`  ${ranks.length - shown.length} more ranks, for which others wait less (--json has all)`] : []),
-  ];
-}
-
-function rankRow(rank: ComparedRank): string[] {
-  const { measuredUs, replayedUs, transferUs, waitUs, exposedUs, replayedExposedUs, heldUpUs } = rank;
-  return [
-    String(rank.rank),
-    ...[measuredUs, replayedUs, transferUs, waitUs, exposedUs, replayedExposedUs, heldUpUs].map(formatTime),
+    ...tableLines({ heading: rankHeading, rows: shown.map(rankRow), ...{ texts: [], spare: [], enough: 11 } }, width),
+    ...(shown.length < ranks.length
+      ? [`  ${ranks.length - shown.length} more ranks, for which others wait less (--json has all)`]
+      : []),
   ];
 }
 

@@ -1,6 +1,7 @@
 import { counted } from '../../counted.js';
 import { InputError } from '../../errors.js';
 import type { PredictedRow } from '../plan/prediction.js';
+import { coveredVersions } from '../versions/version.js';
 import { alignClocks, alignedTrace } from './align.js';
 import { ClusterCosts, type ReplayCluster } from './costs.js';
 import { type JobCall, joinCalls, listed } from './join.js';
@@ -138,6 +139,16 @@ export function replayJob(job: MeasuredJob, on: ReplayCluster): Replay {
     replayedUs: latest([...run.endUs.values()]),
     notes: replayNotes(job, costs.nRanks, calls, run.forced),
   };
+}
+
+/** The version of NCCL of the traces; undefined where they lack it or it is not planned for, which a note says. */
+export function tracedVersion({ traces }: MeasuredJob): {
+  readonly version: string | undefined;
+  readonly notes: readonly string[];
+} {
+  const traced = traces.find((trace) => trace.nccl !== undefined)?.nccl;
+  if (traced === undefined || coveredVersions.includes(traced)) return { version: traced, notes: [] };
+  return { version: undefined, notes: [`the traces are of NCCL ${traced}, which tccl does not plan for`] };
 }
 
 function latest(times: readonly number[]): number {

@@ -73,22 +73,24 @@ function HardwareField(): JSX.Element | null {
 }
 
 function MachineField(): JSX.Element {
-  const { file, machine } = state.value;
+  const { file, fileSet, machine } = state.value;
+  // Traces have no machine: the one of the catalogue is what they are replayed on.
+  const isTraced = shown.value?.plan === undefined && shown.value?.log?.replay !== undefined;
+  const isNamed = file === undefined || isTraced;
   return (
     <label>
       Machine of the catalogue
       <input
         list="machines"
-        value={file === undefined ? machine : ''}
-        placeholder={file === undefined ? '' : file}
+        value={isNamed ? machine : ''}
+        placeholder={isNamed ? '' : file}
         spellcheck={false}
         onChange={({ currentTarget: { value } }) => {
           const { name, count } = machinesIn(value);
           if (name === '') return;
           change({
             machine: name,
-            file: undefined,
-            fileSet: [],
+            ...(isTraced ? { file, fileSet } : { file: undefined, fileSet: [] }),
             channel: undefined,
             selected: undefined,
             gpusOff: [],

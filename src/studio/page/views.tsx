@@ -1,5 +1,14 @@
 import type { JSX } from 'preact';
-import type { Changes, ShownChanges, ShownChannels, ShownFinding, ShownLog, ShownMachines, ShownMatrices } from '../messages.js';
+import type {
+  Changes,
+  ShownChanges,
+  ShownChannels,
+  ShownFinding,
+  ShownLog,
+  ShownMachines,
+  ShownMatrices,
+  ShownReplay,
+} from '../messages.js';
 import type { Picture } from '../../view/draw/picture.js';
 import { Drawing } from './drawing.js';
 import { change, shown, state } from './store.js';
@@ -314,7 +323,8 @@ export function LogView({ log }: { readonly log: ShownLog }): JSX.Element {
   return (
     <>
       <p class="verdict">
-        <b>{{ fault: 'Fault:', healthy: 'Healthy:', undecided: 'Undecided:' }[log.outcome]}</b> {log.verdict}
+        <b>{{ fault: 'Fault:', healthy: 'Healthy:', undecided: 'Undecided:', replayed: 'Replayed:' }[log.outcome]}</b>{' '}
+        {log.verdict}
         {log.where === '' ? null : <small> in {log.where}</small>}
       </p>
       {log.also.length === 0 ? null : (
@@ -331,12 +341,33 @@ export function LogView({ log }: { readonly log: ShownLog }): JSX.Element {
         <p key={sentence}>{sentence}</p>
       ))}
       <p class="hint">{log.facts.join(' · ')}</p>
+      {log.replay === undefined ? null : <ReplayTables replay={log.replay} />}
       {log.ranks.map((picture, index) => (
         <Drawing key={picture.title} picture={picture} name={`ranks-${index}`} />
       ))}
       <MeasuredPairs pictures={log.pairs} />
       <Findings findings={log.findings} />
     </>
+  );
+}
+
+/** A replay of traces on the cluster: its sums, kinds of calls, and ranks. */
+function ReplayTables({ replay: { summary, calls, ranks, notes } }: { readonly replay: ShownReplay }): JSX.Element {
+  return (
+    <section aria-label="Replay of the traces">
+      {summary.map(([label, text]) => (
+        <p key={label}>
+          <b>{label}</b> {text}
+        </p>
+      ))}
+      {calls === undefined ? null : <Table name="Calls of the traces" {...calls} />}
+      {ranks === undefined ? null : <Table name="Ranks of the traces" {...ranks} />}
+      {notes.map((note) => (
+        <p class="hint" key={note}>
+          {note}
+        </p>
+      ))}
+    </section>
   );
 }
 

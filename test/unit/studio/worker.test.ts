@@ -172,4 +172,65 @@ describe('the worker of the studio', () => {
     ]);
     expect(await shown('{"jobs":[{"job":"x","ranks":[null],"causes":[]}],"problems":[]}')).toBeUndefined();
   });
+
+  it.each([
+    ['text', '23:16:44 job 1 (16 ranks, NCCL 2.29.2): unknown: the first report; the next one shows what moves\n'],
+    ['a line of JSON', '{"time":"2026-11-29T08:00:00.000Z","job":1,"source":"gpu1","state":"stuck","ranks":16}\n'],
+    ['lines of JSON', '{"time":"2026-11-29T08:00:00.000Z","source":"gpu1","error":"refused"}\n'.repeat(3)],
+  ])('names the output of tccl watch, and the file to open instead: %s', async (_, text) => {
+    const files = [{ key: 1, name: 'watched.txt', blob: new Blob([text]) }];
+    const [reply] = await worker()('file=watched.txt', files);
+    expect(reply?.kind === 'error' && reply.message).toMatch(
+      /^watched\.txt: is the output of tccl watch.*tccl watch --record FILE/,
+    );
+  });
+
+  describe('with profiles of PyTorch', () => {
+    const profile = (rank: number, worldSize: number, ...calls: readonly (readonly [start: number, end: number])[]): OpenFile => {
+      const text = JSON.stringify({
+        distributedInfo: { rank, world_size: worldSize, nccl_version: '2.27.5' },
+        traceEvents: calls.map(([ts, end]) => ({
+          ...{ ph: 'X', cat: 'kernel', name: 'ncclDevKernel_AllReduce_Sum_f32_RING_LL', ts, dur: end - ts },
+          args: {
+            ...{ stream: 7, 'Collective name': 'allreduce', 'In msg nelems': 1 << 20, 'Out msg nelems': 1 << 20, dtype: 'Float' },
+            ...{ 'Group size': worldSize, 'Process Group Name': '0', 'Process Group Ranks': [...Array(worldSize).keys()] },
+          },
+        })),
+      });
+      return { key: rank + 1, name: `rank${rank}.json`, blob: new Blob([text]) };
+    };
+    const logOf = (replies: readonly Reply[]) => {
+      const reply = replies.at(-1);
+      return reply?.kind === 'shown' ? reply.shown.log : undefined;
+    };
+
+    it('shows what tccl replay prints', async () => {
+      const files = [profile(0, 2, [0, 130], [500, 630]), profile(1, 2, [1050, 1130], [1550, 1630])];
+      const log = logOf(await worker()('machine=dgx-h100&file=rank1.json&view=log', files));
+      expect(log).toMatchObject({
+        outcome: 'replayed',
+        verdict: expect.stringMatching(/^step measured 630 us, replayed /) as string,
+      });
+      expect(log?.replay?.summary).toEqual([
+        ['dgx-h100', 'NCCL 2.27.5; 2 ranks, 2 calls of 1 communicator, traces of 2 ranks'],
+        ['step', expect.stringMatching(/^measured 630 us/)],
+        ['calls', expect.stringMatching(/^measured 160 us from the last rank's start on, predicted/)],
+        ['waits', 'ranks wait 100 us in calls, all together; 100 us of it for rank 1, which comes last to 2 of 2 calls'],
+      ]);
+      expect(log?.replay?.calls?.rows).toEqual([expect.arrayContaining(['allreduce', '4 MiB', '80.0 us'])]);
+      expect(log?.replay?.ranks?.rows.map(([rank, step]) => [rank, step])).toEqual([
+        ['0', '630 us'],
+        ['1', '580 us'],
+      ]);
+    });
+
+    it('says how many hosts are missing, and replays on as many', async () => {
+      const ask = worker();
+      const files = [profile(0, 16, [0, 130])];
+      const few = logOf(await ask('machine=dgx-h100&file=rank0.json&view=log', files));
+      expect(few?.replay?.summary[0]?.[1]).toContain('the traces are of 16 ranks; dgx-h100 has 8: name as many hosts');
+      const enough = logOf(await ask('machine=dgx-h100&nodes=2&nccl=2.29.7&file=rank0.json&view=log', files));
+      expect(enough?.replay?.summary[0]).toEqual(['2 x dgx-h100', expect.stringMatching(/^NCCL 2\.29\.7; 16 ranks/)]);
+    });
+  });
 });
