@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { GraphId, Pattern } from '../../../../src/planner/graph/graph.js';
+import type { AlignedGraphs } from '../../../../src/planner/graph/merge/align.js';
+import { countChannels } from '../../../../src/planner/graph/merge/channel-count.js';
 import { contradictions, refuseContradictions } from '../../../../src/planner/graph/merge/contradictions.js';
 import { nvlsLinks } from '../../../../src/planner/graph/merge/links.js';
 import { type Merged, mergeHosts } from '../../../../src/planner/graph/merge/merge.js';
@@ -62,6 +65,34 @@ describe('number of channels', () => {
     const child = merged(3, { NCCL_MIN_NCHANNELS: '32', NCCL_MIN_P2P_NCHANNELS: '16' }, small);
     expect([child.nChannels, child.p2p.nChannels, child.p2p.chunkBytes]).toEqual([4, 2, 65536]);
     expect(merged(1, {}, small).nChannels).toBe(2);
+  });
+
+  it('are those that NCCL 2.30.7 counts', () => {
+    // The lines of connect.cc named in docs/notes/merge.md, compiled with stand-ins for the rest; -2 is unset, and 0 channels of
+    // a parent are no parent.
+    const [, ...rows] = readFileSync(new URL('channel-counts.csv', import.meta.url), 'utf8')
+      .trim()
+      .split('\n');
+    const counted = rows.map((row) => {
+      const [n, nNodes, local, minCompCap, bwIntra, unpack, doubles, min, max, minCtas, maxCtas, parent, collnet, chain] = row
+        .split(',')
+        .map(Number) as [number, number, number, number, number, ...number[]];
+      const parameters = parametersOf({
+        NCCL_UNPACK_DOUBLE_NCHANNELS: String(doubles),
+        NCCL_MIN_CTAS: String(minCtas),
+        NCCL_MAX_CTAS: String(maxCtas),
+        ...(unpack === 1 ? { NCCL_NET: 'GPUDirectTCPX_v7' } : {}),
+        ...(min === -2 ? {} : { NCCL_MIN_NCHANNELS: String(min) }),
+        ...(max === -2 ? {} : { NCCL_MAX_NCHANNELS: String(max) }),
+      });
+      const graphs = { ring: { nChannels: n, bwIntra }, collnetChain: { bwIntra: chain, bwInter: 12 } } as AlignedGraphs;
+      const facts = { nRanks: nNodes * local, nNodes, minCompCap, graphs, collnet: collnet === 1, nvlsChannels: 0 };
+      const shared = parent === 0 ? {} : { parent: { nChannels: parent!, nvls: undefined } };
+      const { collChannels } = countChannels({ ...facts, ...shared }, parameters);
+      return [...row.split(',').slice(0, -1), collChannels].join(',');
+    });
+    expect(counted.length).toBe(160);
+    expect(counted).toEqual(rows);
   });
 
   it.each([
