@@ -3,7 +3,9 @@
  *
  * @module tccl/ddp
  */
+export { loadCheckpoint, saveCheckpoint, type LoadOptions, type SaveOptions } from './checkpoint.js';
 export { dataParallel, type DataParallel, type DataParallelOptions, type FinishOptions } from './data-parallel.js';
+export type { Metadata } from './safetensors.js';
 export { distributedSampler, type DistributedSampler, type SamplerOptions } from './sampler.js';
 export { tensorCalls, type TensorCalls } from './tensor-calls.js';
 export {

@@ -121,7 +121,8 @@ beforeAll(() => {
     ].join('\n'),
     'ddp.ts': [
       "import { init } from 'tccl';",
-      "import { dataParallel, distributedSampler, onnxTensors, tfjsTensors, type DataParallel, type TfjsTensor } from 'tccl/ddp';",
+      "import { dataParallel, distributedSampler, loadCheckpoint, onnxTensors, saveCheckpoint, tfjsTensors } from 'tccl/ddp';",
+      "import type { DataParallel, TfjsTensor } from 'tccl/ddp';",
       'const comm = await init();',
       'const ddp = await dataParallel(comm, { weights: new Float32Array(3), bias: new Float64Array(1) }, { bucketBytes: 1000 });',
       "ddp.ready('weights', new Float32Array(3));",
@@ -146,8 +147,11 @@ beforeAll(() => {
       "ofTensors.ready('kernel', tf.tensor());",
       '// @ts-expect-error no such parameter',
       "ofTensors.ready('kernl', tf.tensor());",
+      "await saveCheckpoint(comm, 'a', { weights }, { metadata: { step: '1' } });",
+      "const saved: { step?: string } = await loadCheckpoint(comm, 'a', { weights: new Float32Array(3), bias });",
+      "await saveCheckpoint(comm, 'a', { kernel }, { tensors: tfjsTensors<TfjsTensor>(tf) });",
       'const gradient: TfjsTensor = (await ofTensors.finish()).kernel;',
-      'export const kept = [classes, gradient, onnxTensors];',
+      'export const kept = [classes, gradient, onnxTensors, saved];',
     ].join('\n'),
     'tsconfig.json': JSON.stringify({
       compilerOptions: {

@@ -63,6 +63,18 @@ describe.skipIf(!isInstalled)(`tensors of libraries${missing}`, () => {
     }
   });
 
+  it('are saved and loaded with their shapes', async () => {
+    const temporary = mkdtempSync(join(tmpdir(), 'tccl-tensors-'));
+    for (const result of await pool.run('checkpoints', join(temporary, 'model.safetensors'))) {
+      expect(result).toEqual({
+        kernel: { shape: [2, 3], type: 'float32', data: Array(6).fill(1) },
+        refused: 'kernel is float32 [2,3] there, float32 [3,2] here',
+        loaded: { shape: [2], type: 'float16', data: [0x3c00, 0x4000] },
+      });
+    }
+    rmSync(temporary, { recursive: true });
+  });
+
   it('of ONNX Runtime are reduced and gathered, and can be inputs again', async () => {
     for (const result of await pool.run('onnxCalls')) {
       expect(result).toEqual({

@@ -3,7 +3,15 @@ import * as tf from '@tensorflow/tfjs-core';
 import '@tensorflow/tfjs-backend-cpu';
 import '@tensorflow/tfjs-layers'; // registers the gradients of all operations
 import * as ort from 'onnxruntime-node';
-import { dataParallel, onnxTensors, tensorCalls, tfjsTensors, whenGradient } from '../../dist/ddp/index.js';
+import {
+  dataParallel,
+  loadCheckpoint,
+  onnxTensors,
+  saveCheckpoint,
+  tensorCalls,
+  tfjsTensors,
+  whenGradient,
+} from '../../dist/ddp/index.js';
 
 tf.enableProdMode();
 await tf.setBackend('cpu');
@@ -72,6 +80,21 @@ export async function clipped(comm) {
   backward([0, 10]);
   const gradients = [(await ofTfjs.finish({ maxNorm: 6.5 })).u, (await ofOnnx.finish({ maxNorm: 1e9 })).half];
   return { gradients: gradients.map(show), norms: [ofTfjs.gradientNorm, ofOnnx.gradientNorm] };
+}
+
+/** Tensors that are saved and loaded, and refused in another shape. */
+export async function checkpoints(comm, file) {
+  const tensors = { tensors: tfjsTensors(tf) };
+  const kernelOf = (value, shape) => tf.variable(tf.fill(shape, value));
+  await saveCheckpoint(comm, file, { kernel: kernelOf(comm.rank + 1, [2, 3]) }, tensors);
+  const kernel = kernelOf(0, [2, 3]);
+  await loadCheckpoint(comm, file, { kernel }, tensors);
+  const refused = await loadCheckpoint(comm, file, { kernel: kernelOf(0, [3, 2]) }, tensors).catch(({ message }) => message);
+  const half = new ort.Tensor('float16', Uint16Array.of(0x3c00 + comm.rank, 0x4000), [2]);
+  await saveCheckpoint(comm, file, { half }, { tensors: onnxTensors(ort) });
+  const loaded = new ort.Tensor('float16', new Uint16Array(2), [2]);
+  await loadCheckpoint(comm, file, { half: loaded }, { tensors: onnxTensors(ort) });
+  return { kernel: show(kernel), refused: refused.replace(/.*: /, ''), loaded: show(loaded) };
 }
 
 /** A model of one node: y = x + x. */

@@ -5,6 +5,7 @@ export const closeSync = absent('closeSync');
 export const existsSync = (): boolean => false;
 export const fstatSync = absent('fstatSync');
 export const openSync = absent('openSync');
+export const promises = { open: absent('open'), rename: absent('rename'), rm: absent('rm') };
 export const readFileSync = absent('readFileSync');
 export const readSync = absent('readSync');
 export const readdirSync = absent('readdirSync');

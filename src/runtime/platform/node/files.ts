@@ -7,6 +7,7 @@ export {
   fstatSync,
   mkdirSync,
   openSync,
+  promises,
   readFileSync,
   readSync,
   readdirSync,
