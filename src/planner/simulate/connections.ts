@@ -1,7 +1,7 @@
 import type { Schedule, ScheduledConnection } from '../schedule/schedule.js';
 import type { CallPlan } from './call-plan.js';
 import { fairRates } from './fair-share.js';
-import { channelsThatDiffer } from './fold.js';
+import { channelsThatDiffer, type FoldedSchedule } from './fold.js';
 import { measuredPhysics } from './physics.js';
 import { blockGBps, type Conditions, connectionRates } from './rates.js';
 import type { Route } from './routes.js';
@@ -20,14 +20,14 @@ export class CallConnections {
   readonly #shared: SharedLinks;
   #costs: ConnectionCosts | undefined;
 
-  constructor({ connections }: Schedule, plan: CallPlan, ranks: number, conditions: Conditions) {
+  constructor({ connections, fold }: Schedule & Partial<FoldedSchedule>, plan: CallPlan, ranks: number, conditions: Conditions) {
     const { routes, environment } = conditions;
     this.connections = connections;
     this.routes = connections.map((connection) => routes.of(connection, plan.kind));
     this.ranks = ranks;
     this.#plan = plan;
     const isWide = (use: Route['uses'][number]) => routes.capacityGBps(use, measuredPhysics) === Infinity;
-    this.#shared = sharedLinks(connections, this.routes, plan, isWide, environment.fabric, ranks);
+    this.#shared = sharedLinks(connections, this.routes, plan, isWide, environment.fabric, fold, ranks);
     this.representatives = this.#representatives(conditions);
   }
 

@@ -32,6 +32,8 @@ export interface FabricEnd {
 /** Links up from a switch, or down to it. */
 interface FabricUse {
   readonly key: string;
+  /** Part of the data that takes them. */
+  readonly share: number;
   readonly tier: FabricTier;
   /** All NICs of its hosts, or those of one rail. */
   readonly rail: number | undefined;
@@ -43,23 +45,76 @@ interface FabricUse {
  * @throws InputError where a fabric of rails only does not connect them
  */
 export function fabricUses({ rails, tiers }: Fabric, from: FabricEnd, to: FabricEnd): FabricUse[] {
-  const changesRail = rails !== 'none' && from.nic !== to.nic;
-  if (changesRail && rails === 'only')
-    throw new InputError(
-      'CONTENT',
-      `a fabric of rails only does not connect NIC ${from.nic} of node ${from.node} with NIC ${to.nic} of node ${to.node}, which NCCL's channels need: keep them to their rail (NCCL_CROSS_NIC=0, PXN), or write rails: optimised`,
-    );
+  const changesRail = railsChange(rails, from, to);
   return tiers.flatMap((tier, level): FabricUse[] => {
     const groups = [from, to].map(({ node }) => Math.floor(node / tier.hosts));
     if (groups[0] === groups[1] && !(level === 0 && changesRail)) return [];
     const perRail = level === 0 && rails !== 'none';
     const use = (end: FabricEnd, group: number | undefined, way: string): FabricUse => ({
       key: `${way} ${level} ${group ?? 0}${perRail ? ` ${end.nic}` : ''}`,
+      share: 1,
       tier,
       rail: perRail ? end.nic : undefined,
     });
     return [use(from, groups[0], 'up'), use(to, groups[1], 'down')];
   });
+}
+
+/**
+ * The links between switches that hosts which stand for all use: each host has its part of the links up from its switches
+ * and down to them. Of hosts so many apart, some are below the same switch and others are not, so a connection uses the
+ * links in part.
+ *
+ *     hosts below a switch: 4, one host apart:      0 ─ 1 ─ 2 ─ 3 ─│─ 4 ─ 5 …      a quarter of the data goes up
+ *
+ * @param shareBetween part of the pairs of hosts which are that many apart that a tier's switches separate, by tier
+ * @throws InputError where a fabric of rails only does not connect them
+ */
+export function foldedFabricUses(
+  { rails, tiers }: Fabric,
+  from: FabricEnd,
+  to: FabricEnd,
+  shareBetween: (level: number) => number,
+): FabricUse[] {
+  const changesRail = railsChange(rails, from, to);
+  return tiers.flatMap((tier, level): FabricUse[] => {
+    const share = level === 0 && changesRail ? 1 : shareBetween(level);
+    if (share === 0) return [];
+    const perRail = level === 0 && rails !== 'none';
+    const use = (end: FabricEnd, way: string): FabricUse => ({
+      key: `${way} ${level} ${end.node}${perRail ? ` ${end.nic}` : ''}`,
+      share,
+      tier: { ...tier, hosts: 1 },
+      rail: perRail ? end.nic : undefined,
+    });
+    return [use(from, 'up'), use(to, 'down')];
+  });
+}
+
+/**
+ * Part of the hosts that switches separate from the host which is so many further, by this number. Hosts of a last switch
+ * that has fewer do not count: it is as fast as the others, so it bounds nothing.
+ *
+ * @param below hosts below each switch
+ */
+export function separatedShares(hosts: number, below: number): Float64Array {
+  const groupOf = (host: number) => Math.floor((host % hosts) / below);
+  const counted = hosts < below ? hosts : hosts - (hosts % below);
+  return Float64Array.from({ length: hosts }, (_, apart) => {
+    let separated = 0;
+    for (let host = 0; host < counted; host++) if (groupOf(host) !== groupOf(host + apart)) separated++;
+    return separated / counted;
+  });
+}
+
+function railsChange(rails: Fabric['rails'], from: FabricEnd, to: FabricEnd): boolean {
+  const changesRail = rails !== 'none' && from.nic !== to.nic;
+  if (changesRail && rails === 'only')
+    throw new InputError(
+      'CONTENT',
+      `a fabric of rails only does not connect NIC ${from.nic} of node ${from.node} with NIC ${to.nic} of node ${to.node}, which NCCL's channels need: keep them to their rail (NCCL_CROSS_NIC=0, PXN), or write rails: optimised`,
+    );
+  return changesRail;
 }
 
 /** First contradiction in a fabric for these hosts, if there is one. */

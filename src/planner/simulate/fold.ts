@@ -1,19 +1,38 @@
 import type { Merged } from '../graph/merge/merge.js';
 import { joinTrees } from '../graph/merge/trees.js';
+import type { Fabric } from './fabric.js';
 import { type ScheduledConnection, ConnectionTable, type Schedule, type Worker } from '../schedule/schedule.js';
 
+/** Hosts that stand for all: of crossed rails, hosts at odd places take the other. */
+export const FOLDED_HOSTS = 2;
+
+/** A schedule of the hosts that stand for all. */
+export interface FoldedSchedule extends Schedule {
+  readonly fold: Fold;
+}
+
+/** Properties of the whole cluster that the schedule of the hosts that stand for all lacks. */
+export interface Fold {
+  readonly hosts: number;
+  /** Number of hosts from the sender's on to the receiver's, by connection. */
+  readonly hostsApart: readonly number[];
+}
+
 /**
- * Replaces hosts that all do the same by one: the data that a rank receives from the previous host are those that it sends to the
- * next. Connections that differ only by the host become one.
+ * Replaces hosts that all do the same by two: the data that a rank receives from the previous hosts are those that it sends to
+ * the next. Connections that differ only by the hosts become one. Drawn with one instead of two:
  *
  *     … ─► host 0: 0 ─► 1 ─► 2 ─► 3 ─► host 1 …        becomes        ┌─► 0 ─► 1 ─► 2 ─► 3 ─┐
  *                                                                     └─────────────────────┘
  *
- * @param perHost ranks of a host; rank r of host h is h * perHost + r
+ * @param perHost ranks of two hosts
  */
-export function foldHosts(schedule: Schedule, perHost: number): Schedule {
+export function foldHosts(schedule: Schedule, perHost: number): FoldedSchedule {
   const { nRanks, connections } = schedule;
   const hosts = nRanks / perHost;
+  const hostOf = (rank: number) => Math.floor(rank / (perHost / FOLDED_HOSTS));
+  const allHosts = hosts * FOLDED_HOSTS;
+  const hostsApart: number[] = [];
   const table = new ConnectionTable();
   const numbers = new Map<string, number>();
   const images = new Int32Array(connections.length).fill(-1);
@@ -23,8 +42,10 @@ export function foldHosts(schedule: Schedule, perHost: number): Schedule {
     const distance = (Math.floor(to / perHost) - Math.floor(from / perHost) + hosts) % hosts;
     const key = `${from % perHost} ${to % perHost} ${distance} ${channel} ${via}`;
     let image = numbers.get(key);
-    if (image === undefined)
+    if (image === undefined) {
       numbers.set(key, (image = table.add(from % perHost, (to % perHost) + (distance === 0 ? 0 : perHost), channel, via, phase)));
+      hostsApart.push((hostOf(to) - hostOf(from) + allHosts) % allHosts);
+    }
     images[number] = image;
   });
   const imagesOf = (all: readonly number[]) => all.map((number) => images[number] ?? -1);
@@ -36,7 +57,7 @@ export function foldHosts(schedule: Schedule, perHost: number): Schedule {
         for (const move of worker.moves()) yield { ...move, receive: imagesOf(move.receive), send: imagesOf(move.send) };
       },
     }));
-  return { ...schedule, connections: table.all, workers };
+  return { ...schedule, connections: table.all, workers, fold: { hosts: allHosts, hostsApart } };
 }
 
 /** True if all hosts have the same machine and the same number of ranks, in order. */
@@ -60,9 +81,18 @@ export function timeOfDeepTree(hosts: number, timeOf: (hosts: number) => number)
   return more + (levels * Math.max(0, more - fewer)) / Math.log2(MORE_HOSTS / FEWER_HOSTS);
 }
 
-/** True if trees over this many hosts are extrapolated from smaller ones. */
-export function isDeepTree(hosts: number): boolean {
-  return hosts > MORE_HOSTS;
+/** Hosts of which all NICs together carry the branches of both trees between the hosts below a switch and all others. */
+const BRANCH_HOSTS = 3;
+
+/**
+ * True if trees over this many hosts are extrapolated from smaller ones: of a fabric, the smaller ones must have several of its
+ * switches, or the links up from a switch must carry all branches.
+ */
+export function isDeepTree(hosts: number, fabric: Fabric | undefined): boolean {
+  const isScaled = fabric?.tiers.every(
+    (tier) => 2 * tier.hosts <= FEWER_HOSTS || tier.hosts >= BRANCH_HOSTS * tier.oversubscription,
+  );
+  return hosts > MORE_HOSTS && isScaled !== false;
 }
 
 /** Least odd number of hosts whose time is extrapolated. */

@@ -1,7 +1,8 @@
 import type { ConnectionKind, ScheduledConnection } from '../schedule/schedule.js';
 import { type CallPlan, wireBytes } from './call-plan.js';
-import { type Fabric, type FabricTier, fabricUses } from './fabric.js';
+import { type Fabric, type FabricEnd, type FabricTier, fabricUses, foldedFabricUses, separatedShares } from './fabric.js';
 import type { Flows } from './fair-share.js';
+import { type Fold, FOLDED_HOSTS } from './fold.js';
 import type { Physics } from './physics.js';
 import type { LinkUse, Route, Routes } from './routes.js';
 
@@ -33,6 +34,7 @@ const takesTurns: Readonly<Record<ConnectionKind, boolean>> = {
  * Collects the links that connections share.
  *
  * @param isWide true for links without a limit
+ * @param fold if hosts stand for all
  * @param ranks that are simulated; rank `ranks + r` stands for rank r of the next host
  */
 export function sharedLinks(
@@ -41,10 +43,12 @@ export function sharedLinks(
   plan: CallPlan,
   isWide: (use: LinkUse) => boolean,
   fabric: Fabric | undefined,
+  fold: Fold | undefined,
   ranks: number,
 ): SharedLinks {
   const table = new LinkTable(connections.length);
   const wire = wireBytes(plan.protocol);
+  const usesOf = fabric && switchUses(fabric, fold);
   connections.forEach((connection, index) => {
     const { from, to, phase } = connection;
     const { medium, uses, ends } = routes[index] ?? { medium: 'nvlink', uses: [] };
@@ -54,10 +58,10 @@ export function sharedLinks(
       const key = ((phase * 4096 + use.link) * 32_768 + use.node) * 4;
       table.take(key, (use.weight * wire) / inTurn, () => ({ kind: 'link', use, isNet: medium === 'net' }));
     }
-    if (fabric !== undefined && ends !== undefined) {
-      for (const { key, tier, rail } of fabricUses(fabric, ...ends)) {
+    if (usesOf !== undefined && ends !== undefined) {
+      for (const { key, share, tier, rail } of usesOf(...ends, index)) {
         const { node } = key.startsWith('up') ? ends[0] : ends[1];
-        table.take(`${phase} ${key}`, wire / inTurn, () => ({ kind: 'fabric', tier, rail, node }));
+        table.take(`${phase} ${key}`, (share * wire) / inTurn, () => ({ kind: 'fabric', tier, rail, node }));
       }
     }
     if (plan.isPairs) {
@@ -68,6 +72,15 @@ export function sharedLinks(
     table.endConnection(index);
   });
   return table.links();
+}
+
+/** Finds the links between switches of a connection. */
+function switchUses(fabric: Fabric, fold: Fold | undefined) {
+  if (fold === undefined) return (from: FabricEnd, to: FabricEnd) => fabricUses(fabric, from, to);
+  const shares = fabric.tiers.map(({ hosts }) => separatedShares(fold.hosts, hosts));
+  const folded = ({ node, nic }: FabricEnd): FabricEnd => ({ node: node % FOLDED_HOSTS, nic });
+  return (from: FabricEnd, to: FabricEnd, connection: number) =>
+    foldedFabricUses(fabric, folded(from), folded(to), (level) => shares[level]?.[fold.hostsApart[connection] ?? 0] ?? 0);
 }
 
 /** Number of the thread block of a rank that serves a connection. */

@@ -22,7 +22,16 @@ import { runClock, type SliceListener } from './clock.js';
 import { CallConnections } from './connections.js';
 import { defaultEnvironment, type Environment } from './environment.js';
 import type { Fabric } from './fabric.js';
-import { areHostsAlike, foldHosts, isDeepTree, isOddCluster, timeOfDeepTree, timeOfOddCluster, withFirstHosts } from './fold.js';
+import {
+  areHostsAlike,
+  FOLDED_HOSTS,
+  foldHosts,
+  isDeepTree,
+  isOddCluster,
+  timeOfDeepTree,
+  timeOfOddCluster,
+  withFirstHosts,
+} from './fold.js';
 import { type Interval, intervalOf } from './interval.js';
 import { joined, startUs, withLaunches } from './launch.js';
 import { timeByPeriods } from './periods.js';
@@ -238,7 +247,7 @@ export class Simulator {
 
   /** True for trees over so many hosts that smaller ones stand for them. */
   #isDeepTree({ isTree }: CallPlan, options: SimulateOptions): boolean {
-    return isTree && isDeepTree(this.#cluster.merged.nodes.nNodes) && this.#areAlike(options);
+    return isTree && isDeepTree(this.#cluster.merged.nodes.nNodes, options.environment?.fabric) && this.#areAlike(options);
   }
 
   /** True for an odd number of hosts that even ones stand for. */
@@ -257,11 +266,9 @@ export class Simulator {
     return { ...plan, hosts, key: `${plan.key} of ${hosts} hosts` };
   }
 
-  /** True if all hosts are alike, below the same switches, and may stand for each other. */
-  #areAlike({ unfolded = false, onSlice, environment }: SimulateOptions): boolean {
-    // The time of a host depends on its place below switches.
-    const isFlat = environment?.fabric === undefined;
-    return isFlat && !unfolded && onSlice === undefined && areHostsAlike(this.#cluster.merged.nodes);
+  /** True if all hosts are alike and may stand for each other. */
+  #areAlike({ unfolded = false, onSlice }: SimulateOptions): boolean {
+    return !unfolded && onSlice === undefined && areHostsAlike(this.#cluster.merged.nodes);
   }
 
   /**
@@ -274,8 +281,8 @@ export class Simulator {
     hosts = this.#cluster.merged.nodes.nNodes,
   ): number | undefined {
     const { nRanks, nNodes } = this.#cluster.merged.nodes;
-    const mayFold = !isLopsided(collective) && hosts > 2 && hosts % 2 === 0 && this.#areAlike(options);
-    return mayFold ? (2 * nRanks) / nNodes : undefined;
+    const mayFold = !isLopsided(collective) && hosts > FOLDED_HOSTS && hosts % FOLDED_HOSTS === 0 && this.#areAlike(options);
+    return mayFold ? (FOLDED_HOSTS * nRanks) / nNodes : undefined;
   }
 
   #fabricNumber(fabric: Fabric | undefined): number {

@@ -9,7 +9,8 @@ import {
 import { parseClusterFile } from '../../../../src/planner/plan/cluster-file.js';
 import { mergeNics } from '../../../../src/planner/topology/combine/merge-nics.js';
 import { defaultEnvironment } from '../../../../src/planner/simulate/environment.js';
-import { type Fabric, fabricFault, fabricUses } from '../../../../src/planner/simulate/fabric.js';
+import { type Fabric, fabricFault, fabricUses, separatedShares } from '../../../../src/planner/simulate/fabric.js';
+import { isDeepTree } from '../../../../src/planner/simulate/fold.js';
 
 const GiB = 2 ** 30;
 const leaves = (rails: Fabric['rails'], oversubscription: number, hosts = 2): Fabric => ({
@@ -93,6 +94,45 @@ describe('a fabric', () => {
     };
     expect(pairOf({ NCCL_PXN_DISABLE: '1' })).toThrow(/fabric of rails only/);
     expect(pairOf({})).not.toThrow();
+  });
+});
+
+describe('hosts below switches that stand for all', () => {
+  const twelve = simulatorOf(
+    prepareCluster({ hosts: [{ machine: machine('dgx-h100'), count: 12 }] }, defaultParameters),
+    defaultParameters,
+  );
+  it.each<[string, Fabric]>([
+    ['leaves', leaves('none', 4, 4)],
+    ['rails', leaves('optimised', 4, 3)],
+    ['a last leaf with fewer hosts', leaves('none', 3, 5)],
+    ['pods of leaves', { rails: 'none', tiers: [...leaves('none', 1, 2).tiers, ...leaves('none', 4, 4).tiers] }],
+    ['leaves with less than one host sends', leaves('none', 8, 4)],
+  ])('take the time of whole simulations: %s', (_, fabric) => {
+    const environment = { ...defaultEnvironment, fabric };
+    for (const collective of ['AllGather', 'AllToAll', 'SendRecv'] as const) {
+      const time = (options: { readonly unfolded?: boolean; readonly environment?: typeof environment }) =>
+        twelve.simulate(collective, 2 ** 24, options)?.timeUs ?? 0;
+      expect(time({ environment }) / time({ environment, unfolded: true })).toBeCloseTo(1, 3);
+      if (collective === 'AllToAll') expect(time({ environment }) / time({})).toBeGreaterThan(1.1);
+    }
+  });
+
+  it('count pairs of hosts that switches separate, of whole switches', () => {
+    expect([...separatedShares(8, 4)]).toEqual([0, 0.25, 0.5, 0.75, 1, 0.75, 0.5, 0.25]);
+    expect([...separatedShares(3, 2)]).toEqual([0, 0.5, 0.5]);
+    expect([...separatedShares(2, 4)]).toEqual([0, 0]);
+  });
+
+  it('make no large trees whose branches fill the links up from leaves that small ones do not have', () => {
+    const deep = (fabric: Fabric | undefined) => isDeepTree(64, fabric);
+    expect([undefined, leaves('none', 8, 24), leaves('none', 16, 24), leaves('none', 8, 8)].map(deep)).toEqual([
+      true,
+      true,
+      false,
+      true,
+    ]);
+    expect(isDeepTree(32, undefined)).toBe(false);
   });
 });
 
