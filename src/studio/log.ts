@@ -175,11 +175,11 @@ export const replayOnly: ShownLog = {
   replay: undefined,
 };
 
-/** Such a view: its verdict is that of the step. */
+/** Such a view: its verdict is that of the step, or the reason why there is none. */
 export function withReplay(replay: ShownReplay): ShownLog {
-  const [title, ...rest] = replay.summary;
-  const [step = title] = rest;
-  return { ...replayOnly, verdict: step?.join(' ') ?? '', replay };
+  const [first, step] = replay.summary;
+  if (step === undefined) return { ...replayOnly, outcome: 'undecided', verdict: first?.[1] ?? '', replay };
+  return { ...replayOnly, verdict: step.join(' '), replay };
 }
 
 /** Likely causes with the file of each where there are several: files, and parts of one, can be those of several jobs. */

@@ -71,6 +71,6 @@ export function replayed(
     };
   } catch (error) {
     if (!(error instanceof TcclError)) throw error;
-    return { summary: [['not replayed', withControls(describeError(error))]], calls: undefined, ranks: undefined, notes: [] };
+    return { summary: [['replay', withControls(describeError(error))]], calls: undefined, ranks: undefined, notes: [] };
   }
 }

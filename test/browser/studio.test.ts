@@ -392,6 +392,33 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     expect(await page.locator('rect.t-waits[data-subject="rank/1"]').count()).toBe(1);
   });
 
+  it('replays profiles of PyTorch on the machine that is set, which can be another one', async () => {
+    await openPage();
+    const kernel = {
+      ...{ ph: 'X', cat: 'kernel', name: 'ncclDevKernel_AllReduce_Sum_f32_RING_LL', ts: 0, dur: 130 },
+      args: {
+        ...{ stream: 7, 'Collective name': 'allreduce', 'In msg nelems': 1 << 20, 'Out msg nelems': 1 << 20, dtype: 'Float' },
+        ...{ 'Group size': 16, 'Process Group Name': '0', 'Process Group Ranks': [...Array(16).keys()] },
+      },
+    };
+    const profile = { distributedInfo: { rank: 0, world_size: 16, nccl_version: '2.27.5' }, traceEvents: [kernel] };
+    const [name, buffer] = ['rank0.json', Buffer.from(JSON.stringify(profile))];
+    const field = page.getByLabel('Machine of the catalogue');
+    await field.fill('dgx-a100:1');
+    await field.press('Enter');
+    await shows();
+    await page.getByLabel('Open a file').setInputFiles({ name, mimeType: '', buffer });
+    await page.locator('.verdict').filter({ hasText: 'dgx-a100 has 8: name as many hosts' }).waitFor();
+    await field.fill('dgx-h100:2');
+    await field.press('Enter');
+    await page
+      .locator('.verdict')
+      .filter({ hasText: /Replayed: step measured 130 us/ })
+      .waitFor();
+    await panel().getByRole('region', { name: 'Ranks of the traces' }).waitFor();
+    expect(await panel().getByRole('region', { name: 'Calls of the traces' }).locator('td').allTextContents()).toContain('4 MiB');
+  });
+
   it('follows a running job over its own server, and nothing else', async () => {
     const ranks = (launched: readonly number[]) => launched.map((count, rank) => ({ rank, counts: { AllReduce: count } }));
     const server = new RasServer({
