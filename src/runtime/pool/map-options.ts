@@ -5,7 +5,9 @@ import type { PlatformAbortSignal } from '../platform/declarations.js';
 
 /** The progress of `pool.map`: numbers of items. */
 export interface MapProgress {
+  /** Number of items whose results have come. */
   readonly done: number;
+  /** Number of all items. */
   readonly total: number;
 }
 
