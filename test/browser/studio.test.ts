@@ -606,6 +606,38 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByRole('alert').filter({ hasText: 'open it, a link does not have its contents' }).waitFor();
   });
 
+  it('opens what is dropped while the worker still plans the example', async () => {
+    const context = await browser.newContext({ offline: true });
+    context.setDefaultTimeout(0);
+    page = await context.newPage();
+    await page.addInitScript(`
+      const Started = Worker;
+      window.Worker = class extends Started {
+        set onmessage(take) {
+          super.onmessage = (event) => {
+            if (event.data.id === 0 && event.data.kind === 'shown') heldBack(() => take(event));
+            else take(event);
+          };
+        }
+      };
+      let heldBack;
+      window.example = new Promise((resolve) => (heldBack = (tell) => resolve({ tell })));`);
+    await page.goto(pathToFileURL(pageFile).href);
+    await page.evaluate(`example.then(async ({ tell }) => {
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File([${JSON.stringify(writeXml(machine('hgx-a100-4')))}], 'topo.xml'));
+      document.querySelector('main').dispatchEvent(new DragEvent('drop', { dataTransfer, bubbles: true, cancelable: true }));
+      // Promises go on, but no file has been read yet.
+      for (let turn = 0; turn < 20; turn++) await undefined;
+      tell();
+    })`);
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: 'topo.xml' }).waitFor();
+    await shows();
+    expect(page.url()).toContain('file=topo.xml');
+    await page.goBack();
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: 'dgx-h100' }).waitFor();
+  });
+
   it('opens a folder that is dropped', async () => {
     const dropped = join(folder, 'dropped');
     mkdirSync(join(dropped, 'deep'), { recursive: true });
@@ -1028,16 +1060,21 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
       const Started = Worker;
       window.Worker = class extends Started {
         set onmessage(take) {
-          super.onmessage = (event) => (event.data.kind === 'tables' ? (window.tellNames = () => take(event)) : take(event));
+          super.onmessage = (event) => {
+            if (event.data.kind === 'tables') heldBack(() => take(event));
+            else take(event);
+          };
         }
-      };`);
+      };
+      let heldBack;
+      window.names = new Promise((resolve) => (heldBack = (tell) => resolve({ tell })));`);
     await page.goto(pathToFileURL(pageFile).href);
     await shows();
     await page.getByLabel('Set a variable: NAME=VALUE').fill('NCCL_CROS_NIC=0');
     await page.keyboard.press('Enter');
-    await page.waitForFunction('window.tellNames !== undefined');
+    await page.evaluate('names.then(() => undefined)');
     expect(await page.getByRole('alert').count()).toBe(0);
-    await page.evaluate('window.tellNames()');
+    await page.evaluate('names.then(({ tell }) => tell())');
     expect(await alertText()).toContain('did you mean NCCL_CROSS_NIC?');
     expect(page.url()).not.toContain('NCCL_CROS_NIC');
   });

@@ -48,8 +48,17 @@ const MOST_SET_BYTES = 2 ** 22;
 const files = new Map<string, OpenFile>();
 let nextKey = 1;
 
+const READING = 'reading …';
+
 /** Files that are being opened, with the files that had their names and the state before: they stay if they can be shown. */
-let opening: { readonly before: StudioState; readonly files: ReadonlyMap<string, OpenFile | undefined> } | undefined;
+let opening: Opening | undefined;
+
+interface Opening {
+  readonly before: StudioState;
+  readonly files: ReadonlyMap<string, OpenFile | undefined>;
+  /** True when the worker has been asked for them. Until then it may answer an earlier request. */
+  isRequested: boolean;
+}
 
 /** Changes the state and adds it to the history; `replace` changes the present entry. */
 export function change(part: Partial<StudioState>, how: 'push' | 'replace' = 'push'): void {
@@ -124,26 +133,27 @@ export function open(opened: readonly { readonly name: string; readonly blob: Bl
   }
   if (opened.length === 0) return;
   take(opened);
-  busy.value = 'reading …';
+  busy.value = READING;
   void show(opened);
 }
 
 /** Adds files until it is known whether they can be shown. */
 function take(opened: readonly { readonly name: string; readonly blob: Blob }[]): void {
   forget();
-  opening = { before: state.value, files: new Map(opened.map(({ name }) => [name, files.get(name)])) };
+  opening = { before: state.value, files: new Map(opened.map(({ name }) => [name, files.get(name)])), isRequested: false };
   for (const { name, blob } of opened) files.set(name, { key: nextKey++, name, blob });
 }
 
 /** Shows the opened files: the address changes when they are shown. */
 function propose(next: StudioState): void {
   state.value = next;
+  if (opening !== undefined) opening.isRequested = true;
   request();
 }
 
 /** The opened files are shown: they stay, and their state comes into the address. */
 function keep(): void {
-  if (opening === undefined) return;
+  if (opening?.isRequested !== true) return;
   opening = undefined;
   fileNames.value = [...files.keys()];
   const fragment = `#${fragmentOf(state.value)}`;
@@ -311,12 +321,13 @@ function listen(started: Worker): Worker {
       return;
     }
     isWorking = data.kind === 'shown' && !data.isLast;
-    busy.value = isWorking ? 'looking for an answer …' : undefined;
+    const isReading = opening?.isRequested === false;
+    busy.value = isWorking ? 'looking for an answer …' : isReading ? READING : undefined;
     if (data.kind === 'error') {
       place.value = { of: data.message, excerpt: data.excerpt };
       problem.value = data.message;
-      const wasOpening = opening !== undefined;
-      forget();
+      const wasOpening = opening?.isRequested === true;
+      if (wasOpening) forget();
       if (wasOpening && shown.value === undefined) {
         lasting = data.message;
         request();
