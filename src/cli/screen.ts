@@ -1,3 +1,4 @@
+import { counted } from '../counted.js';
 import { printable } from '../printable.js';
 import { plain, replaceLines } from './output.js';
 
@@ -88,6 +89,13 @@ export function tableLines({ heading, rows, texts, spare, enough }: Table, width
 const LEAST_LAST = 16;
 const BELOW = 4;
 
+/** The first lines, as many as there is room for; the last then says how many more there are. */
+export function fitting(lines: readonly string[], room: number, width: number): readonly string[] {
+  if (lines.length <= room) return lines;
+  const left = `… ${counted(lines.length - room + 1, 'more line')} on a higher terminal`;
+  return [...lines.slice(0, room - 1), left.slice(0, width)];
+}
+
 /** Lines at the end of a terminal's output that are drawn again in the same place, and when its size changes. */
 export class LiveBlock {
   #content: (width: number) => readonly string[] = () => [];
@@ -99,7 +107,7 @@ export class LiveBlock {
     process.stdout.on('resize', this.#redraw);
   }
 
-  /** Replaces the lines by `content`, which gets the width; longer ones are folded, and those beyond the height left out. */
+  /** Replaces the lines by `content`, which gets the width. Longer ones are folded, and the last says what the height lacks. */
   draw(content: (width: number) => readonly string[]): void {
     this.#content = content;
     this.#draw();
@@ -108,9 +116,9 @@ export class LiveBlock {
   #draw(): void {
     const width = screenWidth() ?? DEFAULT_COLUMNS;
     const rows = process.stdout.rows || 24;
-    const lines = this.#content(width)
-      .flatMap((line) => folded(line, width))
-      .slice(0, rows - 1);
+    const all = this.#content(width).flatMap((line) => folded(line, width));
+    const room = Math.max(1, rows - 1);
+    const lines = fitting(all, room, width);
     // A terminal that became narrower has folded the lines that stood there.
     const height = this.#standing.reduce((sum, each) => sum + Math.max(1, Math.ceil(each / width)), 0);
     replaceLines(Math.min(height, rows - 1), lines);

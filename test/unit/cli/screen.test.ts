@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { folded, tableLines } from '../../../src/cli/screen.js';
+import { fitting, folded, tableLines } from '../../../src/cli/screen.js';
 
 const table = {
   heading: ['communicator', 'ranks', 'launched', 'without a launch for'],
@@ -36,5 +36,11 @@ describe('lines for narrow terminals', () => {
     const line = '  on 10.0.0.1: `py-spy dump --pid 4001` shows it';
     expect(folded(line, 34)).toEqual(['  on 10.0.0.1:', '    `py-spy dump --pid 4001` shows', '    it']);
     expect(folded(line, 20)).toEqual(['  on 10.0.0.1:', '    `py-spy dump', '    --pid 4001`', '    shows it']);
+  });
+
+  it('says how many lines a low terminal lacks', () => {
+    expect(fitting(['a', 'b', 'c'], 3, 80)).toEqual(['a', 'b', 'c']);
+    expect(fitting(['a', 'b', 'c', 'd'], 3, 80)).toEqual(['a', 'b', '… 2 more lines on a higher terminal']);
+    expect(fitting(['a', 'b'], 1, 20)).toEqual(['… 2 more lines on a ']);
   });
 });
