@@ -33,6 +33,7 @@ export interface CallCosts {
 
 type Event =
   | { readonly kind: 'rank'; readonly rank: RankState }
+  | { readonly kind: 'begin'; readonly call: CallState }
   | { readonly kind: 'end'; readonly call: CallState; readonly version: number };
 
 interface RankState {
@@ -103,6 +104,7 @@ class Runner {
       }
       nowUs = next.timeUs;
       if (next.entry.kind === 'rank') this.#advance(next.entry.rank, nowUs);
+      else if (next.entry.kind === 'begin') this.#transfer(next.entry.call, nowUs);
       else if (next.entry.version === next.entry.call.version) this.#end(next.entry.call, nowUs);
     }
     return {
@@ -169,12 +171,19 @@ class Runner {
     if (call.phase === 'waiting' && call.starts.size === call.call.parts.size) this.#begin(call, nowUs);
   }
 
+  /** All ranks have made the call: it begins when the last one's kernel does. */
   #begin(call: CallState, nowUs: number): void {
-    this.#settle(nowUs);
     call.phase = 'running';
     call.beginUs = [...call.starts.values()].reduce((latest, time) => Math.max(latest, time), nowUs);
+    if (call.beginUs > nowUs) this.#queue.add(call.beginUs, { kind: 'begin', call });
+    else this.#transfer(call, nowUs);
+  }
+
+  /** From now on a call takes its part of the links. */
+  #transfer(call: CallState, nowUs: number): void {
+    this.#settle(nowUs);
     call.leftUs = this.#costs.timeUs(call.call);
-    call.sinceUs = call.beginUs;
+    call.sinceUs = nowUs;
     this.#running.push(call);
     this.#schedule(nowUs);
   }
@@ -200,9 +209,8 @@ class Runner {
   /** Takes off what running calls have done since their speeds changed. */
   #settle(nowUs: number): void {
     for (const call of this.#running) {
-      const passed = Math.max(0, nowUs - call.sinceUs);
-      call.leftUs = Math.max(0, call.leftUs - passed * call.speed);
-      call.sinceUs = Math.max(call.sinceUs, nowUs);
+      call.leftUs = Math.max(0, call.leftUs - (nowUs - call.sinceUs) * call.speed);
+      call.sinceUs = nowUs;
     }
   }
 
@@ -214,7 +222,7 @@ class Runner {
       if (call.version > 0 && call.speed === speed) return;
       call.speed = speed;
       call.version++;
-      this.#queue.add(Math.max(nowUs, call.sinceUs) + call.leftUs / speed, { kind: 'end', call, version: call.version });
+      this.#queue.add(nowUs + call.leftUs / speed, { kind: 'end', call, version: call.version });
     });
   }
 
