@@ -84,7 +84,7 @@ async function joinDeclarations() {
     ),
     external: /^node:/,
     checks: { pluginTimings: false },
-    plugins: [dts({ dtsOnly: true, tsconfig: false })],
+    plugins: [dts({ dtsInput: true, tsconfig: false })],
   });
   await bundle.write({ dir: 'dist/types', format: 'esm', chunkFileNames: 'shared/[name].js', minifyInternalExports: false });
   await bundle.close();
