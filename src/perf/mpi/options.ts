@@ -1,4 +1,5 @@
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { collectives } from '../collectives.js';
 import { type PerfOptions, perfOptions, type RawOptions } from '../options.js';
 import { type ElementType, elementTypes } from '../types.js';
 import { type Benchmark, benchmarks, defaultSizes } from './benchmarks.js';
@@ -20,8 +21,9 @@ const ncclFlags: Readonly<Record<string, string>> = {
   program: '--program',
 };
 
-/** The benchmark of a name, in any case; undefined for other names. */
+/** The benchmark of a name, in any case; undefined for other names, and for those of nccl-tests, such as `reduce`. */
 export function benchmarkOf(name: string): Benchmark | undefined {
+  if (collectives.some((one) => one.name === name)) return undefined;
   return benchmarks.find((one) => one.name.toLowerCase() === name.toLowerCase());
 }
 

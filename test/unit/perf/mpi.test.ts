@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { collectives } from '../../../src/perf/collectives.js';
 import { benchmarks } from '../../../src/perf/mpi/benchmarks.js';
 import { benchmarkOf, mpiOptions, type MpiOptions } from '../../../src/perf/mpi/options.js';
 import { mpiJson, mpiTable, silent } from '../../../src/perf/mpi/report.js';
@@ -50,6 +51,12 @@ describe('benchmarks of OSU and IMB', () => {
 
   it.each(benchmarks.filter(({ ranks }) => ranks !== 'two').map(({ name }) => name))('%s runs on four ranks', async (name) => {
     expect(await rowsOf(await world(4), optionsOf(name, { ...few, minbytes: '16', maxbytes: '16' }))).toHaveLength(1);
+  });
+
+  it('leave their names to the benchmarks of nccl-tests that have the same in lower case', () => {
+    for (const { name } of collectives) expect(benchmarkOf(name), name).toBeUndefined();
+    expect(benchmarkOf('Alltoall')?.family).toBe('IMB');
+    expect(benchmarkOf('allreduce')?.name).toBe('Allreduce');
   });
 
   it('what they move arrives', async () => {
