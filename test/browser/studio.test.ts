@@ -61,6 +61,27 @@ async function openPage(fragment = '', options: { readonly dark?: boolean; reado
   await shows();
 }
 
+/** Opens the page, whose worker's message of a condition waits: `held` then has `tell`, which passes it on. */
+async function openHoldingBack(condition: string): Promise<void> {
+  const context = await browser.newContext({ offline: true });
+  context.setDefaultTimeout(0);
+  page = await context.newPage();
+  await page.addInitScript(`
+    const Started = Worker;
+    window.Worker = class extends Started {
+      set onmessage(take) {
+        super.onmessage = (event) => {
+          const { data } = event;
+          if (${condition}) heldBack(() => take(event));
+          else take(event);
+        };
+      }
+    };
+    let heldBack;
+    window.held = new Promise((resolve) => (heldBack = (tell) => resolve({ tell })));`);
+  await page.goto(pathToFileURL(pageFile).href);
+}
+
 /** Waits until the worker rests. */
 function shows(): Promise<void> {
   return page.locator('main[aria-busy="false"]').waitFor();
@@ -607,23 +628,8 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
   });
 
   it('opens what is dropped while the worker still plans the example', async () => {
-    const context = await browser.newContext({ offline: true });
-    context.setDefaultTimeout(0);
-    page = await context.newPage();
-    await page.addInitScript(`
-      const Started = Worker;
-      window.Worker = class extends Started {
-        set onmessage(take) {
-          super.onmessage = (event) => {
-            if (event.data.id === 0 && event.data.kind === 'shown') heldBack(() => take(event));
-            else take(event);
-          };
-        }
-      };
-      let heldBack;
-      window.example = new Promise((resolve) => (heldBack = (tell) => resolve({ tell })));`);
-    await page.goto(pathToFileURL(pageFile).href);
-    await page.evaluate(`example.then(async ({ tell }) => {
+    await openHoldingBack("data.id === 0 && data.kind === 'shown'");
+    await page.evaluate(`held.then(async ({ tell }) => {
       const dataTransfer = new DataTransfer();
       dataTransfer.items.add(new File([${JSON.stringify(writeXml(machine('hgx-a100-4')))}], 'topo.xml'));
       document.querySelector('main').dispatchEvent(new DragEvent('drop', { dataTransfer, bubbles: true, cancelable: true }));
@@ -1053,28 +1059,13 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
   });
 
   it('checks a variable that is entered before the page knows the names', async () => {
-    const context = await browser.newContext({ offline: true });
-    context.setDefaultTimeout(0);
-    page = await context.newPage();
-    await page.addInitScript(`
-      const Started = Worker;
-      window.Worker = class extends Started {
-        set onmessage(take) {
-          super.onmessage = (event) => {
-            if (event.data.kind === 'tables') heldBack(() => take(event));
-            else take(event);
-          };
-        }
-      };
-      let heldBack;
-      window.names = new Promise((resolve) => (heldBack = (tell) => resolve({ tell })));`);
-    await page.goto(pathToFileURL(pageFile).href);
+    await openHoldingBack("data.kind === 'tables'");
     await shows();
     await page.getByLabel('Set a variable: NAME=VALUE').fill('NCCL_CROS_NIC=0');
     await page.keyboard.press('Enter');
-    await page.evaluate('names.then(() => undefined)');
+    await page.evaluate('held.then(() => undefined)');
     expect(await page.getByRole('alert').count()).toBe(0);
-    await page.evaluate('names.then(({ tell }) => tell())');
+    await page.evaluate('held.then(({ tell }) => tell())');
     expect(await alertText()).toContain('did you mean NCCL_CROSS_NIC?');
     expect(page.url()).not.toContain('NCCL_CROS_NIC');
   });

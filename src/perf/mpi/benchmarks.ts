@@ -1,6 +1,7 @@
 import type { Communicator } from '../../runtime/communicator/communicator.js';
-import type { MeasuredCommunicator } from '../collectives.js';
-import type { DataTypeName, NumericArray, ReductionOperator } from '../../runtime/device/types.js';
+import { InternalError } from '../../errors.js';
+import { collectives as measured, type Arguments, type MeasuredCommunicator } from '../collectives.js';
+import type { DataTypeName, NumericArray } from '../../runtime/device/types.js';
 
 /** Benchmarks of MPI's users: OSU's micro-benchmarks and Intel's MPI benchmarks (IMB), by their names. */
 
@@ -14,7 +15,8 @@ export interface Repetition {
   readonly recv: NumericArray;
   /** Parts of `recv`, one for each message that is received at a time. */
   readonly parts: readonly NumericArray[];
-  readonly operator: ReductionOperator;
+  /** Arguments of a collective with them; root 0. */
+  readonly call: Arguments;
   readonly type: { readonly type: DataTypeName };
   /** A short array for an answer. */
   readonly answer: Int32Array;
@@ -205,32 +207,24 @@ type Steps = Pick<Benchmark, 'reduces' | 'counts' | 'run' | 'runSync' | 'largest
 const gathered = (count: number, nRanks: number) => ({ send: count, recv: count * nRanks });
 const scattered = (count: number, nRanks: number) => ({ send: count * nRanks, recv: count });
 
+/** A collective of nccl-tests with other counts. */
+function collective(name: string, counts: Benchmark['counts']): Steps {
+  const found = measured.find((one) => one.name === name);
+  if (found === undefined) throw new InternalError('INTERNAL', `there is no collective ${name}`);
+  return {
+    reduces: found.reduces,
+    largest: MIB,
+    counts,
+    run: ({ comm, call }) => found.run(comm, call),
+    runSync: ({ comm, call }) => found.runSync(comm, call),
+  };
+}
+
 /** Collectives by IMB's names; OSU's are in lower case, with `Bcast` as `bcast` and so on. */
 const collectives: Readonly<Record<string, Steps>> = {
-  Allreduce: {
-    reduces: true,
-    largest: MIB,
-    counts: same,
-    run: ({ comm, send, recv, operator, type }) => comm.allReduce(send, recv, operator, type),
-    runSync: ({ comm, send, recv, operator, type }) => comm.allReduceSync(send, recv, operator, type),
-  },
-  Reduce: {
-    reduces: true,
-    largest: MIB,
-    counts: same,
-    run: ({ comm, send, recv, operator, type }) => comm.reduce(send, recv, operator, 0, type),
-    runSync: ({ comm, send, recv, operator, type }) => comm.reduceSync(send, recv, operator, 0, type),
-  },
-  Reduce_scatter: {
-    reduces: true,
-    largest: MIB,
-    counts: (count, nRanks) => ({
-      send: Math.max(1, Math.floor(count / nRanks)) * nRanks,
-      recv: Math.max(1, Math.floor(count / nRanks)),
-    }),
-    run: ({ comm, send, recv, operator, type }) => comm.reduceScatter(send, recv, operator, type),
-    runSync: ({ comm, send, recv, operator, type }) => comm.reduceScatterSync(send, recv, operator, type),
-  },
+  Allreduce: collective('all_reduce', same),
+  Reduce: collective('reduce', same),
+  Reduce_scatter: collective('reduce_scatter', (count, nRanks) => scattered(Math.max(1, Math.floor(count / nRanks)), nRanks)),
   Bcast: {
     reduces: false,
     largest: MIB,
@@ -238,34 +232,10 @@ const collectives: Readonly<Record<string, Steps>> = {
     run: ({ comm, send, type }) => comm.broadcast(send, send, 0, type),
     runSync: ({ comm, send, type }) => comm.broadcastSync(send, send, 0, type),
   },
-  Allgather: {
-    reduces: false,
-    largest: MIB,
-    counts: gathered,
-    run: ({ comm, send, recv, type }) => comm.allGather(send, recv, type),
-    runSync: ({ comm, send, recv, type }) => comm.allGatherSync(send, recv, type),
-  },
-  Alltoall: {
-    reduces: false,
-    largest: MIB,
-    counts: (count, nRanks) => ({ send: count * nRanks, recv: count * nRanks }),
-    run: ({ comm, send, recv, type }) => comm.allToAll(send, recv, type),
-    runSync: ({ comm, send, recv, type }) => comm.allToAllSync(send, recv, type),
-  },
-  Gather: {
-    reduces: false,
-    largest: MIB,
-    counts: gathered,
-    run: ({ comm, send, recv, type }) => comm.gather(send, recv, 0, type),
-    runSync: ({ comm, send, recv, type }) => comm.gatherSync(send, recv, 0, type),
-  },
-  Scatter: {
-    reduces: false,
-    largest: MIB,
-    counts: scattered,
-    run: ({ comm, send, recv, type }) => comm.scatter(send, recv, 0, type),
-    runSync: ({ comm, send, recv, type }) => comm.scatterSync(send, recv, 0, type),
-  },
+  Allgather: collective('all_gather', gathered),
+  Alltoall: collective('alltoall', (count, nRanks) => ({ send: count * nRanks, recv: count * nRanks })),
+  Gather: collective('gather', gathered),
+  Scatter: collective('scatter', scattered),
   Barrier: {
     reduces: false,
     largest: 0,

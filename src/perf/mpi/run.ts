@@ -1,6 +1,6 @@
-import { Buffers } from '../measure.js';
+import { Buffers, gather } from '../measure.js';
 import { scalarOf } from '../types.js';
-import type { Column, PairedCommunicator, Repetition, Times } from './benchmarks.js';
+import type { PairedCommunicator, Repetition, Times } from './benchmarks.js';
 import { checkRankCount, type MpiOptions } from './options.js';
 
 /** One row: the columns' values in their order. */
@@ -36,6 +36,8 @@ export async function runMpi(comm: PairedCommunicator, options: MpiOptions, repo
   checkRankCount(benchmark, comm.nRanks);
   const countsOf = (bytes: number) => benchmark.counts(Math.floor(bytes / type.bytes), comm.nRanks);
   const most = Math.max(...sizes.map((bytes) => Math.max(countsOf(bytes).send, countsOf(bytes).recv))) * type.bytes;
+  const combined = operator === 'mulsum' ? { premulSum: scalarOf(comm.rank) } : (operator ?? 'sum');
+  const how = { type: type.type };
   const buffers = new Buffers(comm, options.memory, most);
   reporter.start(comm.nRanks);
   for (const [index, bytes] of sizes.entries()) {
@@ -48,16 +50,12 @@ export async function runMpi(comm: PairedCommunicator, options: MpiOptions, repo
       send,
       recv,
       parts: Array.from({ length: benchmark.atATime }, (_, i) => recv.subarray(i * part, (i + 1) * part)),
-      operator: operator === 'mulsum' ? { premulSum: scalarOf(comm.rank) } : (operator ?? 'sum'),
-      type: { type: type.type },
+      call: { send, recv, operator: combined, root: 0, options: how },
+      type: how,
       answer: new Int32Array(1),
     };
     const { times, repetitions } = await measure(repetition, options, index === 0 ? FIRST_WARM_UP_MS : WARM_UP_MS);
-    reporter.row({
-      bytes,
-      repetitions,
-      values: benchmark.columns.map((column: Column) => column.value(times, bytes, comm.nRanks)),
-    });
+    reporter.row({ bytes, repetitions, values: benchmark.columns.map((column) => column.value(times, bytes, comm.nRanks)) });
   }
   buffers.free();
   reporter.end();
@@ -83,7 +81,7 @@ async function warmUp(repetition: Repetition, options: MpiOptions, leastMs: numb
   let repetitions = options.warmup ?? LEAST_REPETITIONS;
   if (repetitions === 0) return Infinity;
   for (let pastMs = 0; ;) {
-    const [us = 0] = await byRank(repetition, await timed(repetition, options, repetitions, 0));
+    const [us = 0] = await gather(repetition.comm, await timed(repetition, options, repetitions, 0));
     pastMs += (us * repetitions) / 1e3;
     if (pastMs >= leastMs || options.warmup !== undefined) return us;
     repetitions = Math.min(MOST_REPETITIONS, Math.max(1, Math.ceil((leastMs / 4) * (1e3 / us))));
@@ -117,14 +115,6 @@ function compute(us: number): void {
 }
 
 async function gathered(repetition: Repetition, us: number): Promise<Omit<Times, 'pureUs' | 'computeUs'>> {
-  const all = await byRank(repetition, us);
+  const all = await gather(repetition.comm, us);
   return { meanUs: all.reduce((sum, each) => sum + each, 0) / all.length, minUs: Math.min(...all), maxUs: Math.max(...all) };
-}
-
-/** One number of each rank, by rank. */
-async function byRank({ comm }: Repetition, value: number): Promise<Float64Array> {
-  const values = new Float64Array(comm.nRanks);
-  values[comm.rank] = value;
-  await comm.allReduce(values);
-  return values;
 }

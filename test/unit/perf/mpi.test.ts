@@ -70,7 +70,9 @@ describe('benchmarks of OSU and IMB', () => {
           const [send, recv] = [new Int8Array(sends).fill(comm.rank + 1), new Int8Array(receives)];
           const part = receives / benchmark.atATime;
           const parts = Array.from({ length: benchmark.atATime }, (_, i) => recv.subarray(i * part, (i + 1) * part));
-          await benchmark.run({ comm, send, recv, parts, operator: 'sum', type: { type: 'int8' }, answer: new Int32Array(1) });
+          const type = { type: 'int8' } as const;
+          const call = { send, recv, operator: 'sum', root: 0, options: type } as const;
+          await benchmark.run({ comm, send, recv, parts, call, type, answer: new Int32Array(1) });
           return name === 'osu_bcast' ? send : recv;
         }),
       );
