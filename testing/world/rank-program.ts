@@ -75,7 +75,10 @@ export class RankProgram {
       if (pauseMs > 0) await new Promise<void>((resolve) => void world.after(pauseMs * world.random.next(), rank, resolve));
       const isOdd = job.faults.some((fault) => fault.kind === 'odd call' && fault.rank === rank && fault.call === number);
       if (isOdd) await this.#timed(`call ${number}: another`, limits.callMs, () => comm.allReduce(new Float64Array(3)));
-      else await this.#checked(`call ${number}: ${kind} of ${count}`, () => makeCall(comm, { kind, count }, number));
+      else
+        await this.#checked(`call ${number}: ${kind} of ${count}`, kind === 'split' ? limits.initMs : limits.callMs, () =>
+          makeCall(comm, { kind, count }, number),
+        );
     }
     await this.#timed('close', limits.callMs, () => comm.close());
   }
@@ -87,7 +90,9 @@ export class RankProgram {
         ? this.#timed('recover', 2 * limits.initMs, () => comm.recover())
         : this.#timed('shrink', limits.initMs, () => comm.shrink()));
       rest = made;
-      await this.#checked(`allReduce of 5 among ${made.nRanks}`, () => makeCall(made, { kind: 'allReduce', count: 5 }, 99));
+      await this.#checked(`allReduce of 5 among ${made.nRanks}`, limits.callMs, () =>
+        makeCall(made, { kind: 'allReduce', count: 5 }, 99),
+      );
       this.survived = made.nRanks;
     } catch (error) {
       this.survived = this.#outcomeOf(error);
@@ -96,8 +101,8 @@ export class RankProgram {
       if (each !== undefined) await this.#timed('close', limits.callMs, () => each.close().catch(() => undefined));
   }
 
-  async #checked(name: string, call: () => Promise<string | undefined>): Promise<void> {
-    const wrong = await this.#timed(name, limits.callMs, call);
+  async #checked(name: string, limitMs: number, call: () => Promise<string | undefined>): Promise<void> {
+    const wrong = await this.#timed(name, limitMs, call);
     if (wrong !== undefined) this.broken.push(`rank ${this.rank}: ${wrong}`);
   }
 

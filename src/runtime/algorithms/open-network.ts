@@ -23,7 +23,7 @@ import { afterWatching } from '../progress/watch-clock.js';
 import { networkAlgorithm } from './registry.js';
 import { ringFifo } from './ring.js';
 import { NetworkEngine } from './network-engine.js';
-import { withAnySignal } from '../with-any-signal.js';
+import { withAnySignal } from '../abort-signals.js';
 
 /** Time limit for connections that are made at first use. */
 const CONNECT_TIMEOUT_MS = 60_000;

@@ -36,6 +36,7 @@ import type { Answer, Confirmation } from './set-up-message.js';
 import { secretOf, type UniqueId } from './unique-id.js';
 import { WaitQueries } from './wait-queries.js';
 import { graceMs } from '../failure/grace.js';
+import { onAbort } from '../abort-signals.js';
 
 /** Version and build of tccl, which all ranks have in common. */
 const OWN_VERSION = BUILD === '' ? released : `${released} (build ${BUILD})`;
@@ -182,10 +183,9 @@ class SetUp {
 
   async run(): Promise<Bootstrap> {
     const { signal } = this.#options;
-    const abort = () => this.#ended.abort(signal?.reason);
-    signal?.addEventListener('abort', abort);
+    const stopListening = onAbort(signal, () => this.#ended.abort(signal?.reason));
     const ended = new Promise<never>((_, reject) => {
-      this.#ended.signal.addEventListener('abort', () => reject(this.#ended.signal.reason as Error));
+      onAbort(this.#ended.signal, () => reject(this.#ended.signal.reason as Error));
     });
     try {
       return await Promise.race([this.#join(), ended]);
@@ -194,7 +194,7 @@ class SetUp {
       throw error;
     } finally {
       this.#liftLimit();
-      signal?.removeEventListener('abort', abort);
+      stopListening();
     }
   }
 
@@ -257,7 +257,7 @@ class SetUp {
     const introductions = (await this.#all.allGather(encodeJson(introduction))).map((data) => decodeJson(data) as Introduction);
     const peers = peersOf(introductions);
     this.#mesh.introduce({ addresses: introductions.map(({ address }) => parseAddress(address)), names: peers.map(processOf) });
-    this.#mesh.signal.addEventListener('abort', () => peerListener.close());
+    onAbort(this.#mesh.signal, () => peerListener.close());
     return new Network(
       this.#mesh,
       0,

@@ -6,6 +6,7 @@ import { CHALLENGE_BYTES, ConnectorHandshake, otherJobAnswer } from './handshake
 import type { Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';
 import { clearTimeout, connect, random, setTimeout, sleep, type Socket } from '../platform/platform.js';
+import { onAbort } from '../abort-signals.js';
 
 interface DialOptions {
   readonly address: Address;
@@ -68,11 +69,10 @@ export async function attempt({ address, secret, greeting, events, signal, news 
   let failure: Error | undefined;
   socket.on('error', (error) => (failure = error));
   let connection: BootstrapConnection | undefined;
-  const abort = () => {
+  const stopListening = onAbort(signal, () => {
     if (connection === undefined) socket.destroy();
     else void connection.leave(news); // the acceptor may already use it, so it gets a goodbye
-  };
-  signal.addEventListener('abort', abort);
+  });
   try {
     const handshake = new ConnectorHandshake(secret, greeting);
     const challenge = await challenged(socket, handshake.hello);
@@ -93,7 +93,7 @@ export async function attempt({ address, secret, greeting, events, signal, news 
       { cause: error },
     );
   } finally {
-    signal.removeEventListener('abort', abort);
+    stopListening();
   }
 }
 

@@ -13,6 +13,7 @@ import { clockMs } from '../platform/platform.js';
 import { graceMs } from '../failure/grace.js';
 import { cannotBeReached } from '../failure/reasons.js';
 import { ofSilence, silenceOf, type Silence } from '../failure/silence.js';
+import { onAbort } from '../abort-signals.js';
 
 /** Addresses of the other ranks, known after the first all-gather. */
 interface Directory {
@@ -173,7 +174,7 @@ export class Mesh {
     if (this.nRanks === 1) return;
     const previousArrived = new Promise<void>((resolve, reject) => {
       this.#previousArrived = resolve;
-      this.signal.addEventListener('abort', () => reject(this.signal.reason as Error));
+      onAbort(this.signal, () => reject(this.signal.reason as Error));
       if (this.#peer(this.previousRank).incoming !== undefined) resolve();
     });
     const peer = this.#peer(this.nextRank);

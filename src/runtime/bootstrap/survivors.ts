@@ -4,6 +4,7 @@ import type { Mesh } from './mesh.js';
 import { formatRanks, nameRanks } from './rank-list.js';
 import { clearTimeout, setTimeout, type Timer } from '../platform/platform.js';
 import { graceMs } from '../failure/grace.js';
+import { onAbort } from '../abort-signals.js';
 
 /** Part of a query that the caller chooses. */
 export interface SurvivorWish {
@@ -218,20 +219,18 @@ async function unlessEnded<T>(
   verge: (silent: readonly number[]) => Verge,
 ): Promise<T> {
   let timer: Timer | undefined;
-  let end = (): void => undefined;
+  let stopListening = (): void => undefined;
   const ended = new Promise<never>((_, reject) => {
-    end = () => {
+    stopListening = onAbort(signal, () => {
       const { reason } = signal as { readonly reason: unknown };
       const { ranks, afterMs } = verge(reason instanceof TimeoutError ? (reason.ranks ?? []) : []);
       timer = setTimeout(() => reject(missingRanks(call, ranks)), afterMs);
-    };
-    if (signal.aborted) end();
-    else signal.addEventListener('abort', end);
+    });
   });
   try {
     return await Promise.race([promise, ended]);
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener('abort', end);
+    stopListening();
   }
 }

@@ -24,6 +24,7 @@ import { abandon, type CommunicatorParts } from './shared-resources.js';
 import { endReason } from '../failure/end-reason.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
 import type { Survivors, SurvivorWish } from '../bootstrap/survivors.js';
+import { onAbort } from '../abort-signals.js';
 
 /** Data that each rank sends in a split. */
 interface Choice {
@@ -236,7 +237,7 @@ async function together<T>(
 ): Promise<T> {
   const bootstrap = parent.derive(number, ranks);
   const commitBarrier = bootstrap.commitBarrier();
-  const giveUp = (): void => {
+  const stopListening = onAbort(signal, () => {
     const { rank } = bootstrap;
     const reason: unknown = signal.reason;
     // The ranks that a time-out names are the parent's, on all members.
@@ -245,8 +246,7 @@ async function together<T>(
       bootstrap.abort(
         new RemoteError('CLOSED', `rank ${rank} failed to make this communicator: ${describeError(reason)}`, { rank }),
       );
-  };
-  signal.addEventListener('abort', giveUp);
+  });
   try {
     const result = await work(bootstrap);
     await confirm(bootstrap, commitBarrier, signal);
@@ -256,7 +256,7 @@ async function together<T>(
     bootstrap.abort(error as Error);
     throw await reasonForParent(error, parent, ranks, signal);
   } finally {
-    signal.removeEventListener('abort', giveUp);
+    stopListening();
   }
 }
 

@@ -14,7 +14,7 @@ import type { Libc } from '../device/libc.js';
 import { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
 import { connectRing } from '../transport/ring.js';
-import { unlessAborted } from '../transport/unless-aborted.js';
+import { unlessAborted } from '../abort-signals.js';
 import { nicLines } from '#seam/channels/nic-lines';
 import type { ChannelPlan, TopologyFiles } from '#seam/channels/plan-channels';
 import { warn } from '../warn.js';

@@ -9,7 +9,7 @@ import { inherit, type ChildOptions } from './config.js';
 import type { CommunicatorParts } from './shared-resources.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
 import { setTimeout } from '../platform/platform.js';
-import { withAnySignal } from '../with-any-signal.js';
+import { withAnySignal } from '../abort-signals.js';
 import { graceMs } from '../failure/grace.js';
 
 /** Data that each rank sends in a grow. */

@@ -19,7 +19,7 @@ import { wayOf } from '../transport/networks.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, ofCall, TcclError, TimeoutError } from '../../errors.js';
 import { withCallerFrames } from '../caller-stack.js';
-import { withAnySignal } from '../with-any-signal.js';
+import { onAbort, withAnySignal } from '../abort-signals.js';
 import { Communicator } from './communicator.js';
 import { checkOptions, forcedAlgorithm, type CommunicatorConfig } from './config.js';
 import type { Environment } from '../launch/environment.js';
@@ -67,7 +67,7 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
       let peers: readonly PeerInfo[] = [];
       const tooLate = (ranks: readonly number[]): TimeoutError => notReady(ranks, peers, timeoutMs);
       return whileOthersCan(wait, { limit, tooLate, signal }, async (stop) => {
-        stop.addEventListener('abort', () => late.abort(stop.reason));
+        onAbort(stop, () => late.abort(stop.reason));
         const { bootstrap, id } = await meeting;
         peers = bootstrap.peers;
         return cutOff(setUp({ bootstrap, id, place, options, config, settings, network, env }, stop), stop).catch(
@@ -138,8 +138,7 @@ async function setUp(
     if (reason instanceof TimeoutError) bootstrap.fail(reason);
     bootstrap.abort(reason as Error);
   };
-  const giveUp = (): void => end(stop.reason);
-  stop.addEventListener('abort', giveUp);
+  const stopGivingUp = onAbort(stop, () => end(stop.reason));
   // Ranks that still meet give up for themselves; operations of one host would not end by that.
   const stopListening = bootstrap.onFailure((error) => {
     if (error instanceof TimeoutError) end(error);
@@ -179,7 +178,7 @@ async function setUp(
     throw error;
   } finally {
     stopListening();
-    stop.removeEventListener('abort', giveUp);
+    stopGivingUp();
   }
 }
 

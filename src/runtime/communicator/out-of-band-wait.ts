@@ -4,6 +4,7 @@ import { WaitChains, type Awaited } from '../algorithms/wait-chains.js';
 import { clearInterval, clockMs, setImmediate, setInterval, setTimeout, type Timer } from '../platform/platform.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { graceMs } from '../failure/grace.js';
+import { onAbort } from '../abort-signals.js';
 
 interface OutOfBandWaitParts {
   readonly call: OutOfBandCall;
@@ -127,9 +128,7 @@ function reportsOf({ reports }: Elsewhere, ranks: readonly number[]): Awaited[] 
  */
 export function cutOff<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const stopped = new Promise<never>((_, reject) => {
-    const stop = (): void => setImmediate(() => reject(signal.reason as Error));
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop);
+    onAbort(signal, () => setImmediate(() => reject(signal.reason as Error)));
   });
   return Promise.race([work, stopped]);
 }
@@ -186,9 +185,7 @@ export async function whileOthersCan<T>(
     over.abort(reason);
     stop.abort(reason);
   };
-  const cancel = (): void => end(signal?.reason);
-  if (signal?.aborted === true) cancel();
-  signal?.addEventListener('abort', cancel);
+  const stopListening = onAbort(signal, () => end(signal?.reason));
   limit.whenOver(() => {
     over.abort(tooLate(wait.late()));
     wait.findLate((late) => stop.abort(tooLate(late)));
@@ -206,7 +203,7 @@ export async function whileOthersCan<T>(
     return await work(stop.signal, over.signal);
   } finally {
     clearInterval(look);
-    signal?.removeEventListener('abort', cancel);
+    stopListening();
     limit.lift();
     wait.close();
   }

@@ -14,7 +14,7 @@ import { TcclError } from '../../errors.js';
 import { RecordingFile } from '../observe/recording-file.js';
 import { networkNamed } from '#seam/transport/networks';
 import { RailsTransport, type Lanes } from '../transport/rails.js';
-import { unlessAborted } from '../transport/unless-aborted.js';
+import { unlessAborted } from '../abort-signals.js';
 import { connectsInAdvance, netOf, type RankFacts } from './agree.js';
 import { chooseEngine } from './choose-engine.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';

@@ -3,6 +3,7 @@ import { Socket, createInterface } from '#platform/streams';
 import { InvalidUsageError, SystemError, TimeoutError } from '../../errors.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import type { WaitOptions, Placement } from './placement.js';
+import { onAbort } from '../abort-signals.js';
 
 const KEY = 'tccl-id';
 let isUsed = false;
@@ -49,8 +50,7 @@ export async function passThroughPmi(
       ),
     ),
   );
-  const abort = () => pmi.destroy(signal?.reason as Error);
-  signal?.addEventListener('abort', abort);
+  const stopListening = onAbort(signal, () => pmi.destroy(signal?.reason as Error));
   try {
     signal?.throwIfAborted();
     await pmi.call('cmd=init pmi_version=1 pmi_subversion=1', 'response_to_init');
@@ -62,7 +62,7 @@ export async function passThroughPmi(
     return text;
   } finally {
     stopWaiting();
-    signal?.removeEventListener('abort', abort);
+    stopListening();
     pmi.destroy();
   }
 }

@@ -12,6 +12,7 @@ import { ThreadPort, type RankPort } from './rank-port.js';
 import { startThreadAt } from './thread-placement.js';
 import { programThroughTsx, tsxFor, typeScriptAdvice } from './typescript-ranks.js';
 import { startWithFlags, workerFlags } from './worker-flags.js';
+import { onAbort } from '../abort-signals.js';
 
 /** Options of spawnRanks(). */
 export interface SpawnRanksOptions {
@@ -122,8 +123,7 @@ async function runThreads(
       terminateAll();
     }
   };
-  signal?.addEventListener('abort', terminateAll, { once: true });
-  if (signal?.aborted === true) terminateAll();
+  const stopListening = onAbort(signal, terminateAll);
   await Promise.all(
     threads.map(
       (thread, rank) =>
@@ -140,7 +140,7 @@ async function runThreads(
     ),
   );
   stopWaiting();
-  signal?.removeEventListener('abort', terminateAll);
+  stopListening();
   signal?.throwIfAborted();
   if (thrown !== undefined) throw thrown.error;
   if (first !== undefined) throw errorOf(first, nRanks, options);

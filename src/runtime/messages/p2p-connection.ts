@@ -3,7 +3,7 @@ import { clockMs } from '../platform/platform.js';
 import { orWhyNot } from '../transport/peers.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { ReceiveConnection, SendConnection, Transport } from '../transport/transport.js';
-import { withAnySignal } from '../with-any-signal.js';
+import { withAnySignal } from '../abort-signals.js';
 import { graceMs } from '../failure/grace.js';
 
 /** Added to a connection's tag for the receiver's answer. */

@@ -8,6 +8,7 @@ import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import type { Messenger } from './messenger.js';
 import type { AnyReceive, TransferOwner } from './p2p-transfer.js';
+import { onAbort } from '../abort-signals.js';
 
 /*
  * The rule of cancellation:
@@ -310,8 +311,7 @@ export function startTimed(options: CallLimits, start: (settled: (error?: Error)
       });
     };
     if (isDone()) return;
-    signal?.addEventListener('abort', cancel, { once: true });
-    stopListening = () => signal?.removeEventListener('abort', cancel);
+    stopListening = onAbort(signal, cancel);
     if (timeoutMs === undefined) return;
     stopWaiting = afterWatching(timeoutMs, () => {
       if (isDone()) return;

@@ -9,6 +9,7 @@ import { setTimeout } from '../platform/platform.js';
 import { version } from '../../version.js';
 import type { PagePlace, ToRank } from './place.js';
 import { makeChannel, PortConnection, type Port } from './port-connection.js';
+import { onAbort } from '../abort-signals.js';
 
 /** Time for what a rank sent before its end: the news of that end comes from the page. */
 const LAST_MESSAGES_MS = 50;
@@ -59,10 +60,9 @@ export async function connectInPage(place: PagePlace, device: string | undefined
       for (const connection of connections[dead] ?? []) connection.end(new ConnectionEndedError(why));
     }, LAST_MESSAGES_MS);
   };
-  const giveUp = (): void => {
-    mesh.abort(signal.reason as Error, { kind: 'aborted', rank, reason: 'it gave up in init' });
-  };
-  signal.addEventListener('abort', giveUp);
+  const stopListening = onAbort(signal, () =>
+    mesh.abort(signal.reason as Error, { kind: 'aborted', rank, reason: 'it gave up in init' }),
+  );
   try {
     const ranks = Array.from({ length: nRanks }, (_, other) => other);
     const all = new RankGroup(mesh, ranks, spaces.all, 'all');
@@ -83,6 +83,6 @@ export async function connectInPage(place: PagePlace, device: string | undefined
     mesh.introduce({ addresses: ranks.map(() => ADDRESS), names: ranks.map((one) => `rank ${one}`) });
     return new Network(mesh, 0, ranks, peers, all);
   } finally {
-    signal.removeEventListener('abort', giveUp);
+    stopListening();
   }
 }

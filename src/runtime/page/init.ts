@@ -16,7 +16,7 @@ import { createMemory } from '../device/shared-memory.js';
 import { Team } from '../device/team.js';
 import { setImmediate, setTimeout } from '../platform/platform.js';
 import { afterWatching } from '../progress/watch-clock.js';
-import { withAnySignal } from '../with-any-signal.js';
+import { onAbort, withAnySignal } from '../abort-signals.js';
 import { connectInPage } from './connect.js';
 import { makeChannel } from './port-connection.js';
 import { checkIsolated, placeHere, type PagePlace, type RankPlace } from './place.js';
@@ -75,8 +75,7 @@ async function join(options: PageInitOptions): Promise<CommunicatorParts> {
         if (reason instanceof TimeoutError) bootstrap.fail(reason);
         bootstrap.abort(reason as Error);
       };
-      const giveUp = (): void => end(stop.reason);
-      stop.addEventListener('abort', giveUp);
+      const stopListening = onAbort(stop, () => end(stop.reason));
       try {
         const facts = { job: '', version: '', shared: true, hosts: [] };
         segment.board.open({ rank: place.rank, nRanks: place.nRanks, facts });
@@ -109,7 +108,7 @@ async function join(options: PageInitOptions): Promise<CommunicatorParts> {
         if (parts !== undefined) abandon(parts, error);
         throw error;
       } finally {
-        stop.removeEventListener('abort', giveUp);
+        stopListening();
       }
     });
   } catch (error) {

@@ -10,6 +10,7 @@ import { clearTimeout, random, setTimeout, type Timer } from '../platform/platfo
 import type { PageModule, PageSpawnOptions, PageWorker } from './options.js';
 import { checkIsolated, PLACE, type PagePlace, type ToPage, type ToRank } from './place.js';
 import { makeChannel, type Port } from './port-connection.js';
+import { onAbort } from '../abort-signals.js';
 
 /** Ranks that run as workers: a promise that resolves when all have ended without error, and a port to each. */
 export interface SpawnedWorkers extends Promise<void> {
@@ -157,7 +158,7 @@ export class Workers {
       events.addEventListener('messageerror', () => this.#fail(rank, new Error('a message of it cannot be deserialized')));
     }
     this.ports = members.map(({ worker }, rank) => portTo(worker, rank));
-    abort?.addEventListener('abort', () => this.#end({ error: abort.reason }), { once: true });
+    onAbort(abort, () => this.#end({ error: abort?.reason }));
   }
 
   #start(module: PageModule, rank: number): PageWorker {

@@ -9,6 +9,7 @@ import type { RankOutcome } from './outcome.js';
 import { checkedItems, checkedMapOptions, type MapOptions } from './map-options.js';
 import { packThrown, unpackThrown, type FromPoolRank, type ToPoolRank } from './pool-messages.js';
 import { TaskMap } from './task-map.js';
+import { onAbort, unlessAborted } from '../abort-signals.js';
 
 /** Ranks of a pool. The promise resolves when all have ended. */
 export interface PoolThreads extends Promise<void> {
@@ -142,15 +143,7 @@ export class ThreadPool {
     });
     this.#last = ended.catch(() => undefined);
     if (signal === undefined) return ended;
-    let abort = (): void => undefined;
-    const aborted = new Promise<never>((_, reject) => {
-      abort = () => {
-        stop();
-        reject(signal.reason as Error);
-      };
-    });
-    signal.addEventListener('abort', abort);
-    return Promise.race([ended, aborted]).finally(() => signal.removeEventListener('abort', abort));
+    return unlessAborted(ended, signal).finally(onAbort(signal, () => stop()));
   }
 
   /** Runs a job when those before it have ended. */

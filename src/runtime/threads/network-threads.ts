@@ -13,6 +13,7 @@ import { ownModule } from '../../own-module.js';
 import { bundleAdvice } from '../launch/bundle-advice.js';
 import { startWithFlags } from '../launch/worker-flags.js';
 import { graceMs } from '../failure/grace.js';
+import { onAbort } from '../abort-signals.js';
 
 interface NetworkThreadOptions extends NetworkOptions {
   readonly bootstrap: Bootstrap;
@@ -83,8 +84,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
   worker.once('exit', () => team.segment.parkedRanks.giveBack(data.segment.line));
   const tell = (message: ToNetworkThread): void => worker.postMessage(message);
   const stopTelling = bootstrap.onFailure((error) => tell({ kind: 'failure', reason: packReason(error) }));
-  const abort = (): void => tell({ kind: 'abort', reason: packReason(signal.reason as Error) });
-  signal.addEventListener('abort', abort);
+  const stopListening = onAbort(signal, () => tell({ kind: 'abort', reason: packReason(signal.reason as Error) }));
   try {
     const transports = await whenOpened(worker, memory, tell, options);
     worker.unref();
@@ -106,7 +106,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     void worker.terminate();
     throw signal.aborted ? signal.reason : error;
   } finally {
-    signal.removeEventListener('abort', abort);
+    stopListening();
     stopTelling();
   }
 }

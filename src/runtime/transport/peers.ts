@@ -14,9 +14,8 @@ import type {
   TransportName,
   TwoWayConnection,
 } from './transport.js';
-import { unlessAborted } from './unless-aborted.js';
+import { onAbort, unlessAborted, withAnySignal } from '../abort-signals.js';
 import { clearTimeout, setTimeout } from '../platform/platform.js';
-import { withAnySignal } from '../with-any-signal.js';
 import { graceMs } from '../failure/grace.js';
 
 /** Tag of the bootstrap messages that carry connect information. */
@@ -208,15 +207,14 @@ export async function orWhyNot<C>(
     if (!(error instanceof SystemError && error.code === 'NETWORK' && mayBeEnd(error.cause))) throw error;
     throw await new Promise((resolve) => {
       const timer = setTimeout(() => resolve(error), graceMs.failedDial);
-      const tell = (reason: unknown): void => {
+      let stopListening = (): void => undefined;
+      const end = (reason: unknown): void => {
         clearTimeout(timer);
-        signal.removeEventListener('abort', stop);
+        stopListening();
         resolve(reason);
       };
-      const stop = (): void => tell(error);
-      if (signal.aborted) stop();
-      else signal.addEventListener('abort', stop);
-      bootstrap.whyGone(peer).then(tell, () => tell(error));
+      bootstrap.whyGone(peer).then(end, () => end(error));
+      stopListening = onAbort(signal, () => end(error));
     });
   } finally {
     met();

@@ -16,10 +16,12 @@ import { SlotMemory, type SlotCounts } from './socket-memory.js';
 import { systemCalls } from './socket-wire.js';
 import { StripedTransport } from './striped.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TwoWayConnection } from './transport.js';
-import { unlessAborted } from './unless-aborted.js';
+import { unlessAborted } from '../abort-signals.js';
 import { connect, hostname, type Socket } from '../platform/platform.js';
 
 const WELCOME_BYTES = 32;
+/** Repetitions of a dial whose connection is cut during the handshake, as by a listener that this process answers too late. */
+const RETRIES = 1;
 
 /**
  * TCP. The sender listens and the receiver connects, because node:net reads into given memory only on sockets that connected;
@@ -142,24 +144,31 @@ export class SocketTransport implements Transport {
       info: new Uint8Array(),
       connect: async (info, signal) => {
         const address = inZone(parseAddress(Buffer.from(info).toString()), zoneOf(host));
-        const handshake = new ConnectorHandshake(secret, { purpose: purposes.data, from: rank, to: peer });
         const connected = (welcomed: Socket): SocketConnection =>
           new SocketConnection(welcomed, peer, memory, this.#meansOf(peer, welcomed, true));
-        const dial = new Dial(handshake, connected);
         const localAddress = nic === undefined ? undefined : sourceAddress(nic, address.host, systemInterfaces());
-        const socket = connect({
-          ...address,
-          ...(localAddress === undefined ? {} : { localAddress }),
-          noDelay: true,
-          keepAlive: true,
-          keepAliveInitialDelay: 5000,
-          onread: dial.onread,
-        });
-        limitDial(socket);
+        const attempt = async (retries: number): Promise<SocketConnection> => {
+          const dial = new Dial(new ConnectorHandshake(secret, { purpose: purposes.data, from: rank, to: peer }), connected);
+          const socket = connect({
+            ...address,
+            ...(localAddress === undefined ? {} : { localAddress }),
+            noDelay: true,
+            keepAlive: true,
+            keepAliveInitialDelay: 5000,
+            onread: dial.onread,
+          });
+          limitDial(socket);
+          try {
+            return await unlessAborted(dial.run(socket), signal);
+          } catch (error) {
+            socket.destroy();
+            if (retries === 0 || signal.aborted || !dial.wasCut(error)) throw error;
+            return attempt(retries - 1);
+          }
+        };
         try {
-          return await unlessAborted(dial.run(socket), signal);
+          return await attempt(RETRIES);
         } catch (error) {
-          socket.destroy();
           memory.free();
           if (error === signal.reason) throw error;
           throw new SystemError(
@@ -249,6 +258,12 @@ class Dial {
       socket.on('error', reject);
       socket.on('close', () => reject(new SystemError('NETWORK', 'the other side closed the connection')));
     });
+  }
+
+  /** True if `error` is the end of a connection that was made, before the other side had answered the proof. */
+  wasCut(error: unknown): boolean {
+    const isOfDial = error instanceof Unanswered || (error as NodeJS.ErrnoException).syscall === 'connect';
+    return this.#have < this.#greeting.length && !isOfDial;
   }
 
   #room(): Uint8Array {

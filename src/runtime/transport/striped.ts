@@ -12,7 +12,7 @@ import type {
   TransportName,
   TwoWayConnection,
 } from './transport.js';
-import { withAnySignal } from '../with-any-signal.js';
+import { withAnySignal } from '../abort-signals.js';
 
 /**
  * Connections that consist of several connections, their lanes, of one transport or of several of one kind: messages go over the

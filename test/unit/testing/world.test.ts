@@ -71,6 +71,8 @@ it.each(Array.from({ length: runs(10, 100) }, (_, index) => index + 1))('seed %i
   expect((await runSeed(seed, await code)).broken).toEqual([]);
 });
 
+const barrier = [{ kind: 'barrier' as const, count: 1, pauseMs: 0 }];
+
 /** Jobs that failed once, and the fault that they showed. */
 const corpus: readonly (readonly [fault: string, job: Job])[] = [
   [
@@ -81,6 +83,32 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
       calls: Array.from({ length: 20 }, () => ({ kind: 'allReduce' as const, count: 1000, pauseMs: 100 })),
       faults: [{ kind: 'partition', from: 2, to: 3, bothWays: false, atMs: 834, forMs: 1e9 }],
       recovers: false,
+    },
+  ],
+  [
+    'a rank that was stopped while it connected for data failed: the other side had closed the connection',
+    {
+      seed: 880_151,
+      nRanks: 5,
+      calls: barrier,
+      faults: [
+        { kind: 'slow', rank: 1, atMs: 600, factor: 10 },
+        { kind: 'stop', rank: 1, atMs: 263, forMs: 15_000 },
+      ],
+      recovers: false,
+    },
+  ],
+  [
+    'a rank that was given up at the end of its meeting left its listener open',
+    {
+      seed: 880_751,
+      nRanks: 2,
+      calls: barrier,
+      faults: [
+        { kind: 'slow', rank: 1, atMs: 202, factor: 1000 },
+        { kind: 'reset', atMs: 569 },
+      ],
+      recovers: true,
     },
   ],
 ];

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { withAnySignal } from '../../../src/runtime/with-any-signal.js';
+import { withAnySignal } from '../../../src/runtime/abort-signals.js';
 
 /** Rejects with the reason of a signal. */
 const untilAborted = (signal: AbortSignal): Promise<never> =>
