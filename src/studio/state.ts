@@ -135,7 +135,8 @@ export function fragmentOf(state: StudioState): string {
   const set = (name: string, value: string | number | undefined) => {
     if (value !== undefined && value !== '') parameters.append(name, String(value));
   };
-  if (state.file === undefined) set('machine', state.machine);
+  // Traces in a file are replayed on the machine.
+  if (state.file === undefined || state.machine !== exampleState.machine) set('machine', state.machine);
   set('file', state.file);
   for (const name of state.fileSet) set('file-set', name);
   set('nodes', state.nodes);

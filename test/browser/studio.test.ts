@@ -1070,6 +1070,23 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     expect(page.url()).not.toContain('NCCL_CROS_NIC');
   });
 
+  it('keeps what is typed while the page is drawn anew', async () => {
+    await openHoldingBack("data.kind === 'tables'");
+    await shows();
+    const field = page.getByLabel('Machine of the catalogue');
+    await field.fill('dgx-a100:1');
+    await page.evaluate('held.then(({ tell }) => tell())');
+    await page.locator('#machines option').first().waitFor({ state: 'attached' });
+    expect(await field.inputValue()).toBe('dgx-a100:1');
+    await field.press('Enter');
+    await page.waitForURL(/machine=dgx-a100&nodes=1/);
+    expect(await field.inputValue()).toBe('dgx-a100');
+    await field.fill('dgx-a100:3');
+    await field.press('Enter');
+    await page.waitForURL(/machine=dgx-a100&nodes=3/);
+    expect(await field.inputValue()).toBe('dgx-a100');
+  });
+
   it.each([false, true])('has no barriers that axe finds, dark: %s', async (dark) => {
     await openPage('#machine=dgx-h100&nodes=2&env=NCCL_NVLS_ENABLE%3D0&ask=what+limits', { dark });
     for (const name of ['Machine', 'Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Compare', 'Learn']) {

@@ -8,6 +8,7 @@ import { coveredVersions, defaultVersion } from '../../planner/versions/version.
 import type { Device } from '../messages.js';
 import { type LinkEdits, linkEdits } from '../links.js';
 import { machinesIn, MOST_NODES, variablesOf } from '../state.js';
+import { Field } from './field.js';
 import { change, fileNames, machines, open, problem, shown, state, variables } from './store.js';
 
 /** The machine, its count, the version, variables and devices that are taken out. */
@@ -36,14 +37,16 @@ function CountField(): JSX.Element {
     <>
       <label>
         Machines
-        <input
-          type="number"
-          min={1}
-          max={MOST_NODES}
+        <Field
           value={own ?? nodes}
-          disabled={own !== undefined}
-          aria-describedby={own === undefined ? undefined : 'own-count'}
-          onChange={({ currentTarget: { valueAsNumber } }) => {
+          others={{
+            type: 'number',
+            min: 1,
+            max: MOST_NODES,
+            disabled: own !== undefined,
+            'aria-describedby': own === undefined ? undefined : 'own-count',
+          }}
+          enter={({ valueAsNumber }) => {
             if (Number.isInteger(valueAsNumber) && valueAsNumber >= 1 && valueAsNumber <= MOST_NODES)
               change({ nodes: valueAsNumber });
             else problem.value = `the number of machines must be a whole number from 1 to ${MOST_NODES}`;
@@ -62,11 +65,10 @@ function HardwareField(): JSX.Element | null {
   return (
     <label>
       Hardware
-      <input
+      <Field
         value={hardware}
-        placeholder="8 x H100 SXM, 8 x 400G NIC"
-        spellcheck={false}
-        onChange={({ currentTarget: { value } }) => change({ hardware: value.trim(), channel: undefined, selected: undefined })}
+        others={{ placeholder: '8 x H100 SXM, 8 x 400G NIC', spellcheck: false }}
+        enter={({ value }) => change({ hardware: value.trim(), channel: undefined, selected: undefined })}
       />
     </label>
   );
@@ -80,12 +82,10 @@ function MachineField(): JSX.Element {
   return (
     <label>
       Machine of the catalogue
-      <input
-        list="machines"
+      <Field
         value={isNamed ? machine : ''}
-        placeholder={isNamed ? '' : file}
-        spellcheck={false}
-        onChange={({ currentTarget: { value } }) => {
+        others={{ list: 'machines', placeholder: isNamed ? '' : file, spellcheck: false }}
+        enter={({ value }) => {
           const { name, count } = machinesIn(value);
           if (name === '') return;
           change({
@@ -116,12 +116,10 @@ function OthersField(): JSX.Element {
   return (
     <label>
       Other hosts beside them
-      <input
-        list="others"
+      <Field
         value={state.value.others}
-        placeholder="dgx-a100:2, b.xml"
-        spellcheck={false}
-        onChange={({ currentTarget: { value } }) => change({ others: value.trim(), selected: undefined })}
+        others={{ list: 'others', placeholder: 'dgx-a100:2, b.xml', spellcheck: false }}
+        enter={({ value }) => change({ others: value.trim(), selected: undefined })}
       />
       <datalist id="others">
         {[...fileNames.value, ...machines.value.map(([name]) => name)].map((name) => (

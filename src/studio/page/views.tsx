@@ -11,6 +11,7 @@ import type {
 } from '../messages.js';
 import type { Picture } from '../../view/draw/picture.js';
 import { Drawing } from './drawing.js';
+import { Field } from './field.js';
 import { change, shown, state } from './store.js';
 
 /** The machine: links coloured by the load of the rings, all of them or one. */
@@ -211,12 +212,10 @@ function AgainstField(): JSX.Element {
   return (
     <label class="against">
       Compare with another machine, or an opened file
-      <input
-        list="others"
+      <Field
         value={state.value.against}
-        placeholder="dgx-a100:2"
-        spellcheck={false}
-        onChange={({ currentTarget: { value } }) => change({ against: value.trim() })}
+        others={{ list: 'others', placeholder: 'dgx-a100:2', spellcheck: false }}
+        enter={({ value }) => change({ against: value.trim() })}
       />
     </label>
   );
