@@ -30,7 +30,7 @@ export { init } from './runtime/communicator/init.js';
 export type { InitOptions } from './runtime/communicator/init-options.js';
 export type { Parts } from './runtime/communicator/parts.js';
 export type { Window } from './runtime/windows/window.js';
-export type { PutOptions } from './runtime/windows/put-options.js';
+export type { PutOptions, WindowOperator } from './runtime/windows/window-options.js';
 export type { ArrayOperator, ElementOf, ElementOperator, OwnOperator } from './runtime/operators/operator.js';
 export type { ProgramOperator, ProgramRunner, ScheduleMaker } from './runtime/programs/program.js';
 export type { Scalar, ScalarOf, ScalarOperator } from './runtime/communicator/scalars.js';

@@ -22,7 +22,7 @@ export { init } from '../runtime/page/init.js';
 export type { PageInitOptions as InitOptions } from '../runtime/page/options.js';
 export type { Parts } from '../runtime/communicator/parts.js';
 export type { Window } from '../runtime/windows/window.js';
-export type { PutOptions } from '../runtime/windows/put-options.js';
+export type { PutOptions, WindowOperator } from '../runtime/windows/window-options.js';
 export type { ArrayOperator, ElementOf, ElementOperator, OwnOperator } from '../runtime/operators/operator.js';
 export type { ProgramOperator, ProgramRunner, ScheduleMaker } from '../runtime/programs/program.js';
 export type { Scalar, ScalarOf, ScalarOperator } from '../runtime/communicator/scalars.js';

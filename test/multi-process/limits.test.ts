@@ -39,7 +39,7 @@ async function outcomes(kind: string, env: Record<string, string> = {}) {
 
 test.each(configurations)('every promise call with a signal aborted before is refused on its rank alone (%s)', async (_, env) => {
   const records = await outcomes('before', env);
-  expect(records.length).toBe(102);
+  expect(records.length).toBe(108);
   for (const { call, message, code } of records) {
     // A root that lacks its input is refused for that.
     if (code === 'ARGUMENT_TYPE') expect(message).toMatch(/root (passes|, so it needs)|is the root/);
@@ -87,6 +87,7 @@ test('calls of a window whose target is busy end by a signal or their timeout', 
     const records = await outcomes('busy target', { TCCL_SHM_DISABLE: '1', TCCL_TEST_FILE: join(directory, 'done') });
     expect(records).toEqual([
       { rank: 0, call: 'get', message: 'enough' },
+      { rank: 0, call: 'fetchAndOp', message: 'enough' },
       { rank: 0, call: 'put', code: 'TIMEOUT', message: 'put: rank 0 did not end it within 0.03 s (its timeoutMs)' },
       { rank: 0, call: 'flush', message: 'enough' },
     ]);
@@ -100,6 +101,8 @@ test('every public method that waits has a signal and a timeout', async () => {
   const unknown = (records[0]?.['unknown'] as string[]).filter((name) => !name.endsWith('Sync'));
   // Methods that do not wait, that close, or that are internal.
   const others = ['explain', 'alloc', 'free', 'register', 'deregister', 'memStats', 'grid', 'poll', 'close', 'abort', 'revoke'];
-  const internal = ['collectArrays', 'keepArraysIn', 'prepare', 'start', 'leave', 'neighbours', 'coordinatesOf', 'rankAt'];
+  const internal = ['collectArrays', 'keepArraysIn', 'prepare', 'start', 'leave', 'neighbours', 'coordinatesOf', 'rankAt'].concat(
+    ['startChange', 'runChange'],
+  );
   expect(unknown.sort()).toEqual([...others, ...internal].sort());
 });

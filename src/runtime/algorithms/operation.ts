@@ -1,6 +1,8 @@
+import type { WindowCall } from './other-calls.js';
+
 /** An operation beside the collectives, as observers see it. Several may run at a time. */
 export interface Operation {
-  readonly name: 'send' | 'recv' | 'group' | 'put' | 'get' | 'signal' | 'waitSignal' | 'flush' | 'program';
+  readonly name: 'send' | 'recv' | 'group' | 'program' | Exclude<WindowCall, 'put with signal'>;
   /** Description for people: `send of 5 float32 to rank 1`. */
   readonly text: string;
   /** The same as separate values. */

@@ -3,7 +3,17 @@ import { typeOfCode, type DataType } from '../device/types.js';
 import { outOfBandCalls, type OutOfBandCall } from './activity.js';
 
 /** Operations of windows. Codes contain the index in this list. */
-const windowCalls = ['put', 'put with signal', 'get', 'signal', 'waitSignal', 'flush'] as const;
+const windowCalls = [
+  'put',
+  'put with signal',
+  'get',
+  'signal',
+  'waitSignal',
+  'flush',
+  'accumulate',
+  'fetchAndOp',
+  'compareAndSwap',
+] as const;
 export type WindowCall = (typeof windowCalls)[number];
 
 /** A call in the ring of calls that is neither a collective nor a message. */

@@ -207,6 +207,10 @@ export type OperatorName = (typeof operatorNames)[number];
 /** Code of premulSum in the kernels. */
 export const PREMUL_SUM = operatorNames.indexOf('premulSum');
 
+/** Codes of the kernels that change elements of windows (kernels/assembly/accumulate.ts), behind those of the operators. */
+export const REPLACE = operatorNames.length;
+export const COMPARE = REPLACE + 1;
+
 /** Code of an operator in the kernels. Throws `UNKNOWN_NAME`, also for `premulSum` without its scalar. */
 export function operatorCode(operator: ReductionOperator): number {
   switch (operator) {

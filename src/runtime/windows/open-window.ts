@@ -10,6 +10,7 @@ import type { TimedCallParts } from '../messages/timed-call.js';
 import { progressHere } from '../progress/progress.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
 import { oddRanksOf } from '../bootstrap/rank-list.js';
+import { ROOM_BYTES } from './element-changes.js';
 import { WindowLanes } from './window-lanes.js';
 import { signalBytes } from './window-signals.js';
 
@@ -37,7 +38,7 @@ export interface WindowPart {
   /** Elements. */
   readonly length: number;
   readonly address: number;
-  /** Offset of its counters of signals. */
+  /** Offset of its counters of signals, and of memory of its own behind them. */
   readonly signals: number;
   /** True if it has the memory that it needs for the window. */
   readonly isReady: boolean;
@@ -62,14 +63,14 @@ export async function agreeOnWindow(parts: WindowParts, length: number, address:
     bootstrap,
     team: { segment },
   } = parts;
-  const bytes = signalBytes(bootstrap.nRanks);
+  const bytes = signalBytes(bootstrap.nRanks) + ROOM_BYTES;
   let failure: Error | undefined;
   let signals = -1;
   let lanes: WindowLanes | undefined;
   try {
     signals = segment.allocateBytes(bytes);
     new Uint8Array(segment.buffer, signals, bytes).fill(0);
-    lanes = lanesFor(parts, address, length * type.bytes, signals);
+    lanes = lanesFor(parts, address, length * type.bytes, type, signals);
   } catch (error) {
     failure = error as Error;
   }
@@ -107,10 +108,11 @@ function lanesFor(
   { bootstrap: { rank, nRanks }, team: { segment }, libc, pointToPoint, number }: WindowParts,
   address: number,
   bytes: number,
+  type: DataType,
   signals: number,
 ): WindowLanes {
   const peers = Array.from({ length: nRanks }, (_, peer) => peer).filter(
     (peer) => peer !== rank && pointToPoint.links.localOf(peer) < 0,
   );
-  return new WindowLanes({ number, peers, address, bytes, signals, pointToPoint, segment, libc, progress: progressHere() });
+  return new WindowLanes({ number, peers, address, bytes, type, signals, pointToPoint, segment, libc, progress: progressHere() });
 }

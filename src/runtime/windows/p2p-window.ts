@@ -13,7 +13,7 @@ const KIND = 0;
 const OFFSET = 1;
 /** Put: 1 if a signal follows its last slice. Flush or get, and their answers: number of the command. */
 const VALUE = 2;
-/** Get: number of bytes. */
+/** Get: number of bytes. Fetch: code of its operator. Put: the same and 1 more if it combines; otherwise 0. */
 const LENGTH = 3;
 
 const PUT = 1;
@@ -23,6 +23,11 @@ const FLUSHED = 4;
 const GET = 5;
 /** A slice of the answer to a get; the offset is in the getter's array. */
 const GOT = 6;
+/** Changes an element by the operands that it carries, and answers like a get with what it was before. */
+const FETCH = 7;
+
+/** Bytes of a fetch's operands: an element, and 8 bytes behind it the one that is expected. */
+export const OPERAND_BYTES = 16;
 
 /** A command of this rank for another. */
 export interface WindowCommand {
@@ -33,6 +38,19 @@ export interface WindowCommand {
   done: boolean;
   /** Called when it is done, or with the error for which it failed. */
   ended: ((error?: Error) => void) | undefined;
+}
+
+/** Starts a command, whose end is also reported to its observer. */
+export function observed(begin: () => WindowCommand, ended: WindowCommand['ended']): WindowCommand {
+  try {
+    const command = begin();
+    if (command.done) ended?.();
+    else command.ended = ended;
+    return command;
+  } catch (error) {
+    ended?.(error as Error);
+    throw error;
+  }
 }
 
 /** Marks a command as done. */
@@ -48,8 +66,20 @@ interface Command extends WindowCommand {
   readonly operand: Operand | undefined;
   readonly bytes: number;
   readonly offset: number;
+  readonly length: number;
   moved: number;
 }
+
+const emptyCommand: Omit<Command, 'kind'> = {
+  value: 0,
+  operand: undefined,
+  bytes: 0,
+  offset: 0,
+  length: 0,
+  moved: 0,
+  done: false,
+  ended: undefined,
+};
 
 interface WindowLaneOptions {
   readonly segment: Segment;
@@ -58,6 +88,9 @@ interface WindowLaneOptions {
   /** Address of this rank's part of the window, which the other writes. */
   readonly address: number;
   readonly bytes: number;
+  /** Code of the elements' type, and their size. */
+  readonly type: number;
+  readonly elementBytes: number;
   readonly dialling: Dialling;
   /** Called when the other rank signals this one. */
   readonly onSignal: () => void;
@@ -114,27 +147,31 @@ export class WindowLane {
 
   /** Writes all of `array` to the other's part, `offset` bytes from its beginning, and signals if wanted. */
   put(array: NumericArray, bytes: number, offset: number, signals: boolean): WindowCommand {
-    const operand = new Operand(this.#options.segment, this.#options.libc);
-    operand.use(array);
-    return this.#add({ kind: PUT, value: signals ? 1 : 0, operand, bytes, offset });
+    return this.#add({ kind: PUT, value: signals ? 1 : 0, operand: this.#operand(array), bytes, offset });
+  }
+
+  /** Combines all of `array` with the other's part, from byte `offset` on, by the operator of a code. */
+  accumulate(array: NumericArray, bytes: number, offset: number, operator: number): WindowCommand {
+    return this.#add({ kind: PUT, value: 0, operand: this.#operand(array), bytes, offset, length: operator + 1 });
   }
 
   /** Fills all of `array` from the other's part, from byte `offset` on. */
   get(array: NumericArray, bytes: number, offset: number): WindowCommand {
-    const operand = new Operand(this.#options.segment, this.#options.libc);
-    operand.use(array);
-    const get = this.#add({ kind: GET, value: ++this.#getNumber, operand, bytes, offset });
-    this.#gets.push(get);
-    return get;
+    return this.#ask({ kind: GET, value: ++this.#getNumber, operand: this.#operand(array), bytes, offset, length: bytes });
+  }
+
+  /** Changes the element at byte `offset` by the operands in `array`, whose first element is then the one before the change. */
+  fetch(array: NumericArray, bytes: number, offset: number, operator: number): WindowCommand {
+    return this.#ask({ kind: FETCH, value: ++this.#getNumber, operand: this.#operand(array), bytes, offset, length: operator });
   }
 
   signal(): WindowCommand {
-    return this.#add({ kind: SIGNAL, value: 0, operand: undefined, bytes: 0, offset: 0 });
+    return this.#add({ kind: SIGNAL });
   }
 
   /** Done when the other has carried out all commands before. */
   flush(): WindowCommand {
-    const flush = this.#add({ kind: FLUSH, value: ++this.#flushNumber, operand: undefined, bytes: 0, offset: 0 });
+    const flush = this.#add({ kind: FLUSH, value: ++this.#flushNumber });
     this.#flushes.push(flush);
     return flush;
   }
@@ -176,11 +213,24 @@ export class WindowLane {
     await Promise.all([this.#inlet.close(), this.#outlet?.close()]);
   }
 
-  #add(order: Omit<Command, 'moved' | 'done' | 'ended'>): Command {
-    const command: Command = { ...order, moved: 0, done: false, ended: undefined };
+  #operand(array: NumericArray): Operand {
+    const operand = new Operand(this.#options.segment, this.#options.libc);
+    operand.use(array);
+    return operand;
+  }
+
+  #add(order: Partial<Command> & Pick<Command, 'kind'>): Command {
+    const command: Command = { ...emptyCommand, ...order };
     this.#opened();
     this.#commands.push(command);
     this.#post();
+    return command;
+  }
+
+  /** Adds a command that is answered. */
+  #ask(order: Partial<Command> & Pick<Command, 'kind'>): Command {
+    const command = this.#add(order);
+    this.#gets.push(command);
     return command;
   }
 
@@ -198,20 +248,23 @@ export class WindowLane {
     for (let command = this.#commands[0]; command !== undefined; command = this.#commands[0]) {
       const slot = connection.acquire();
       if (slot < 0) return;
-      const bytes = command.kind === GET ? 0 : Math.min(command.bytes - command.moved, connection.size.slotBytes - HEADER_BYTES);
-      const isLast = command.kind === GET || command.moved + bytes === command.bytes;
+      const asks = command.kind === GET || command.kind === FETCH;
+      const left = command.kind === GET ? 0 : command.kind === FETCH ? OPERAND_BYTES : command.bytes - command.moved;
+      const bytes = Math.min(left, connection.size.slotBytes - HEADER_BYTES);
+      const isLast = asks || bytes === left;
       const words = this.#words;
       words[slot / 4 + KIND] = command.kind;
       words[slot / 4 + OFFSET] = command.offset + command.moved;
       words[slot / 4 + VALUE] = command.kind === PUT && !isLast ? 0 : command.value;
-      words[slot / 4 + LENGTH] = command.kind === GET ? command.bytes : 0;
+      words[slot / 4 + LENGTH] = command.length;
       if (!this.#moves(() => bytes > 0 && command.operand?.copyTo(slot + HEADER_BYTES, command.moved, bytes))) return;
       connection.post(HEADER_BYTES + bytes);
       this.#messages++;
-      command.moved += bytes;
+      // Of those that are answered, it counts the answer.
+      if (!asks) command.moved += bytes;
       if (!isLast) continue;
       this.#commands.shift();
-      if (command.kind !== FLUSH && command.kind !== GET) endCommand(command);
+      if (command.kind !== FLUSH && !asks) endCommand(command);
     }
   }
 
@@ -227,36 +280,48 @@ export class WindowLane {
   }
 
   #carryOutOne(slot: number, bytes: number): void {
-    const { address, bytes: room, segment, onSignal, peer } = this.#options;
+    const { address, bytes: room, type, segment, onSignal, peer } = this.#options;
     const words = this.#words;
     const offset = words[slot / 4 + OFFSET] ?? 0;
     const value = words[slot / 4 + VALUE] ?? 0;
+    const length = words[slot / 4 + LENGTH] ?? 0;
+    const data = slot + HEADER_BYTES;
     switch (words[slot / 4 + KIND]) {
       case PUT:
         if (offset + bytes > room)
           this.#broken = new InternalError('INTERNAL', `rank ${peer} put ${bytes} bytes at ${offset} of a window of ${room}`);
-        else if (bytes > 0) segment.kernels.copy(address + offset, slot + HEADER_BYTES, bytes);
+        else if (length > 0) segment.kernels.accumulate(type, length - 1, address + offset, data, bytes, 0);
+        else if (bytes > 0) segment.kernels.copy(address + offset, data, bytes);
         if (value !== 0) onSignal();
         return;
       case SIGNAL:
         onSignal();
         return;
       case FLUSH:
-        this.#add({ kind: FLUSHED, value, operand: undefined, bytes: 0, offset: 0 });
+        this.#add({ kind: FLUSHED, value });
         return;
       case FLUSHED:
         for (const flush of this.#flushes) if (flush.value <= value) endCommand(flush);
         this.#flushes = this.#flushes.filter((flush) => !flush.done);
         return;
-      case GET: {
-        const length = words[slot / 4 + LENGTH] ?? 0;
+      case GET:
         if (offset + length > room)
           this.#broken = new InternalError('INTERNAL', `rank ${peer} gets ${length} bytes at ${offset} of a window of ${room}`);
-        else this.#answer(value, address + offset, length);
+        else this.#answer(value, new Uint8Array(segment.buffer, address + offset, length));
+        return;
+      case FETCH: {
+        const size = this.#options.elementBytes;
+        if (offset + size > room || bytes !== OPERAND_BYTES)
+          this.#broken = new InternalError('INTERNAL', `rank ${peer} changes an element at ${offset} of a window of ${room}`);
+        else {
+          segment.kernels.accumulate(type, length, address + offset, data, size, data);
+          // A copy, because the slot will be used again.
+          this.#answer(value, new Uint8Array(segment.buffer, data, size).slice());
+        }
         return;
       }
       case GOT:
-        this.#take(value, offset, slot + HEADER_BYTES, bytes);
+        this.#take(value, offset, data, bytes);
         return;
       default:
         this.#broken = new InternalError('INTERNAL', `rank ${peer} sent an unknown command to a window`);
@@ -274,12 +339,9 @@ export class WindowLane {
     }
   }
 
-  /** Sends the data for a get. */
-  #answer(number: number, address: number, bytes: number): void {
-    const { segment, libc } = this.#options;
-    const operand = new Operand(segment, libc);
-    operand.use(new Uint8Array(segment.buffer, address, bytes));
-    this.#add({ kind: GOT, value: number, operand, bytes, offset: 0 });
+  /** Sends the answer to a get or fetch. */
+  #answer(number: number, array: Uint8Array): void {
+    this.#add({ kind: GOT, value: number, operand: this.#operand(array), bytes: array.length });
   }
 
   /** Takes a slice of the oldest get; answers come in the order of the requests. */

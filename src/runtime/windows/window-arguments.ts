@@ -1,8 +1,10 @@
 import { describeValue } from '../../describe-value.js';
 import type { Segment } from '../device/segment.js';
-import type { DataType, NumericArray } from '../device/types.js';
+import { checkInteger } from '../device/scalar.js';
+import { canCombine, dataTypes, operatorCode, REPLACE, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError, namingCall } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
+import { didYouMean } from '../../suggest.js';
 import { addCallerFrames } from '../caller-stack.js';
 import {
   checkCallOptions,
@@ -13,7 +15,7 @@ import {
   type CallOptions,
   type TimedCallOptions,
 } from '../algorithms/arguments.js';
-import type { PutOptions } from './put-options.js';
+import type { PutOptions, WindowOperator } from './window-options.js';
 
 /** Checks the array of a new window. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
 export function checkWindow(
@@ -75,6 +77,51 @@ export function checkSenders(call: string, peers: number | readonly number[], co
     throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: ${describeValue(count)} is not a number of signals from 1`);
   }
   return from;
+}
+
+/** Throws if an array is not of the window's type. */
+export function checkAccumulated(call: string, source: NumericArray, windowType: DataType): void {
+  checkWindowArray(call, 'source', source, windowType, undefined, checkGetOptions);
+}
+
+const windowOperators: readonly WindowOperator[] = ['sum', 'prod', 'min', 'max', 'band', 'bor', 'bxor', 'land', 'lor', 'replace'];
+
+/** The kernels' code of an operator. Throws UNKNOWN_NAME, or ARGUMENT_TYPE if it does not combine elements of a type. */
+export function checkWindowOperator(call: string, operator: WindowOperator, type: DataType): number {
+  if (operator === 'replace') return REPLACE;
+  if (!windowOperators.includes(operator)) {
+    const names = windowOperators.join(', ');
+    const guess = typeof operator === 'string' ? didYouMean(operator, windowOperators) : '';
+    throw new InvalidArgumentError(
+      'UNKNOWN_NAME',
+      `${call}: a window has no operator ${describeValue(operator)}${guess}; use one of ${names}`,
+    );
+  }
+  if (!dataTypes.includes(type)) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `${call}: elements of a window of ${type.name} can be replaced but not combined; make one of an Int32Array`,
+    );
+  }
+  if (!canCombine(operator, type))
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${operator} combines integers, not ${type.name}`);
+  return operatorCode(operator);
+}
+
+/** Throws unless a value is a number that an element of the type can be. */
+export function checkElement(call: string, what: string, value: unknown, type: DataType): void {
+  if (typeof value !== 'number' && typeof value !== 'bigint')
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: the ${what} is a number, not ${describeValue(value)}`);
+  if (!type.isFloat) checkInteger(call, type, value);
+}
+
+/** Throws unless elements of a type are compared by their bits. */
+export function checkComparable(call: string, type: DataType): void {
+  if (!type.isFloat) return;
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: it compares integers, but the window is of ${type.name}; make one of integers beside it`,
+  );
 }
 
 const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal', 'timeoutMs'];

@@ -1,6 +1,7 @@
 import type { PointToPoint } from '../messages/p2p.js';
 import { WindowLane } from './p2p-window.js';
 import type { Libc } from '../device/libc.js';
+import type { DataType } from '../device/types.js';
 import type { Segment } from '../device/segment.js';
 import type { Progress, Waitable } from '../progress/progress.js';
 import type { WakeSources } from '../progress/parking.js';
@@ -15,6 +16,7 @@ interface LanesParts {
   /** Address of this rank's part, which the others write and read. */
   readonly address: number;
   readonly bytes: number;
+  readonly type: DataType;
   /** Offset of this rank's counters of signals. */
   readonly signals: number;
   readonly pointToPoint: PointToPoint;
@@ -58,7 +60,8 @@ export class WindowLanes implements Waitable {
    * errors of connecting.
    */
   async open(): Promise<void> {
-    const { number, peers, address, bytes, signals, pointToPoint, segment, libc, progress } = this.#parts;
+    const { number, peers, address, bytes, type, signals, pointToPoint, segment, libc, progress } = this.#parts;
+    const part = { address, bytes, type: type.code, elementBytes: type.bytes };
     const words = new Int32Array(segment.buffer);
     for (const peer of peers) {
       const dialling = pointToPoint.links.dialling(number, () => {
@@ -71,7 +74,7 @@ export class WindowLanes implements Waitable {
       });
       this.#lanes.set(
         peer,
-        new WindowLane({ segment, libc, peer, address, bytes, dialling, onSignal: () => countSignal(words, signals, peer) }),
+        new WindowLane({ segment, libc, peer, ...part, dialling, onSignal: () => countSignal(words, signals, peer) }),
       );
     }
     if (!pointToPoint.links.connectsAll) return;

@@ -1,7 +1,8 @@
 import type { Operation } from '../algorithms/operation.js';
 import { Operand } from '../algorithms/operand.js';
 import { windowCode, type WindowCall } from '../algorithms/other-calls.js';
-import type { WindowCommand, WindowLane } from './p2p-window.js';
+import { observed, type WindowCommand, type WindowLane } from './p2p-window.js';
+import { ElementChanges, type Change } from './element-changes.js';
 import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray, TypedArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
@@ -25,9 +26,10 @@ import {
   checkWindowArray,
   refuseLimits,
 } from './window-arguments.js';
-import type { PutOptions } from './put-options.js';
+import type { PutOptions } from './window-options.js';
+import { WindowAtomics } from './window-atomics.js';
 import type { WindowLanes } from './window-lanes.js';
-import { countSignal, WindowSignals, type SignalWait } from './window-signals.js';
+import { countSignal, signalBytes, WindowSignals, type SignalWait } from './window-signals.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
 
 const finished = Promise.resolve();
@@ -42,18 +44,20 @@ const finished = Promise.resolve();
  *
  * Every form that waits may fail like other calls of the communicator, which ends the communicator.
  */
-export class Window<T extends TypedArray = NumericArray> {
+export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T> {
   /** This rank's part: the array that the window was made with. */
   readonly array: T;
   readonly #parts: WindowParts;
-  readonly #type: DataType;
+  /** @internal */
+  protected override readonly type: DataType;
   readonly #ranks: readonly WindowPart[];
   readonly #segment: Segment;
   readonly #words: Int32Array;
   readonly #signals: WindowSignals;
   /** Codes of its operations in the ring of calls. */
-  readonly #codes: Readonly<Record<'put' | 'put with signal' | 'get' | 'signal' | 'flush', number>>;
+  readonly #codes: Readonly<Record<Exclude<WindowCall, 'waitSignal'>, number>>;
   readonly #operand: Operand;
+  readonly #changes: ElementChanges;
   readonly #lanes: WindowLanes;
   readonly #release: () => void;
   #closing: Promise<void> | undefined;
@@ -75,9 +79,10 @@ export class Window<T extends TypedArray = NumericArray> {
       observe,
     } = parts;
     const { address, signals } = ranks[rank] as WindowPart;
+    super();
     this.array = array;
     this.#parts = parts;
-    this.#type = type;
+    this.type = type;
     this.#ranks = ranks;
     this.#segment = segment;
     this.#words = new Int32Array(segment.buffer);
@@ -88,8 +93,12 @@ export class Window<T extends TypedArray = NumericArray> {
       get: code('get'),
       signal: code('signal'),
       flush: code('flush'),
+      accumulate: code('accumulate'),
+      fetchAndOp: code('fetchAndOp'),
+      compareAndSwap: code('compareAndSwap'),
     };
     this.#operand = new Operand(segment, libc);
+    this.#changes = new ElementChanges(type, segment, libc, signals + signalBytes(nRanks));
     this.#lanes = lanes;
     this.#signals = new WindowSignals({
       rank,
@@ -246,8 +255,8 @@ export class Window<T extends TypedArray = NumericArray> {
     const part = this.#checkMove(call, 'source', source, peer, targetOffset, options, checkPutOptions);
     const signals = options?.signal === true;
     const ended = this.#parts.observe?.(this.#moveOf('put', 'to', source.length, peer, targetOffset, signals));
-    const bytes = source.length * this.#type.bytes;
-    const offset = targetOffset * this.#type.bytes;
+    const bytes = source.length * this.type.bytes;
+    const offset = targetOffset * this.type.bytes;
     const lane = this.#lanes.of(peer);
     const code = this.#codes[signals ? 'put with signal' : 'put'];
     if (lane !== undefined)
@@ -272,8 +281,8 @@ export class Window<T extends TypedArray = NumericArray> {
   ): WindowCommand | undefined {
     const part = this.#checkMove(call, 'destination', destination, peer, targetOffset, options);
     const ended = this.#parts.observe?.(this.#moveOf('get', 'from', destination.length, peer, targetOffset, false));
-    const bytes = destination.length * this.#type.bytes;
-    const offset = targetOffset * this.#type.bytes;
+    const bytes = destination.length * this.type.bytes;
+    const offset = targetOffset * this.type.bytes;
     const lane = this.#lanes.of(peer);
     if (lane !== undefined)
       return observed(
@@ -286,6 +295,47 @@ export class Window<T extends TypedArray = NumericArray> {
       this.#operand.write(0, bytes, part.address + offset);
       this.#operand.forget();
     }
+    ended?.();
+    return undefined;
+  }
+
+  /** @internal */
+  protected override async startChange<C extends Change>(
+    call: string,
+    peer: number,
+    targetOffset: number,
+    options: CallLimits | undefined,
+    checked: () => C,
+  ): Promise<C> {
+    let change: C | undefined;
+    await this.#start(call, peer, options, () => {
+      checkLimits(call, options);
+      return this.#change(call, peer, targetOffset, (change = this.#ofRank(checked)));
+    });
+    return change as C;
+  }
+
+  /** @internal */
+  protected override runChange<C extends Change>(call: string, peer: number, targetOffset: number, checked: () => C): C {
+    this.#checkTarget(call, peer);
+    this.#checkBlocking(call, peer);
+    const change = this.#ofRank(checked);
+    this.#finish(this.#change(call, peer, targetOffset, change), peer);
+    return change;
+  }
+
+  #change(call: string, peer: number, targetOffset: number, change: Change): WindowCommand | undefined {
+    const { name } = change;
+    const count = name === 'accumulate' ? change.source.length : 1;
+    const part = this.#checkTarget(call, peer);
+    this.#ofRank(() => checkTarget(call, count, targetOffset, peer, part.length));
+    const ended = this.#parts.observe?.(this.#moveOf(name, 'to', count, peer, targetOffset, false));
+    const offset = targetOffset * this.type.bytes;
+    const lane = this.#lanes.of(peer);
+    const code = this.#codes[name];
+    if (lane !== undefined) return this.#changes.through(lane, change, offset, this.#recorded(code, peer, count, ended));
+    this.#parts.pointToPoint.recorder?.operation(code, peer, count);
+    this.#changes.here(change, part.address + offset);
     ended?.();
     return undefined;
   }
@@ -329,17 +379,22 @@ export class Window<T extends TypedArray = NumericArray> {
     check: (call: string, options: object) => void = checkGetOptions,
   ): WindowPart {
     const part = this.#checkTarget(call, peer);
-    try {
-      checkWindowArray(call, what, array, this.#type, options, check);
+    this.#ofRank(() => {
+      checkWindowArray(call, what, array, this.type, options, check);
       checkTarget(call, array.length, targetOffset, peer, part.length);
-    } catch (error) {
-      throw this.#ofThisRank(error);
-    }
+    });
     return part;
   }
 
-  #moveOf(name: 'put' | 'get', direction: string, count: number, peer: number, at: number, signals: boolean): Operation {
-    const { name: type, bytes } = this.#type;
+  #moveOf(
+    name: 'put' | 'get' | Change['name'],
+    direction: string,
+    count: number,
+    peer: number,
+    at: number,
+    signals: boolean,
+  ): Operation {
+    const { name: type, bytes } = this.type;
     const text = `${name} of ${count} ${type} ${direction} rank ${peer} at ${at}${signals ? ', with a signal' : ''}`;
     return { name, text, args: { peer, count, type, bytes: count * bytes, at, signals } };
   }
@@ -362,6 +417,15 @@ export class Window<T extends TypedArray = NumericArray> {
     const { rank } = this.#parts.bootstrap;
     if (this.#closing !== undefined)
       throw new InvalidUsageError('CLOSED', `${call}: rank ${rank} has closed the window`, { rank });
+  }
+
+  /** Runs a check; adds this rank's number to its errors. */
+  #ofRank<R>(check: () => R): R {
+    try {
+      return check();
+    } catch (error) {
+      throw this.#ofThisRank(error);
+    }
   }
 
   #ofThisRank(error: unknown): unknown {
@@ -498,17 +562,4 @@ export class Window<T extends TypedArray = NumericArray> {
 function lookAt(lane: WindowLane): Error | undefined {
   if (lane.polled) lane.progress();
   return lane.failure();
-}
-
-/** Starts a command, whose end is also reported to its observer. */
-function observed(begin: () => WindowCommand, ended: WindowCommand['ended']): WindowCommand {
-  try {
-    const command = begin();
-    if (command.done) ended?.();
-    else command.ended = ended;
-    return command;
-  } catch (error) {
-    ended?.(error as Error);
-    throw error;
-  }
 }

@@ -41,6 +41,11 @@ export interface Arithmetic {
   copy(destination: number, source: number, bytes: number): void;
   /** The same, from the last bytes to the first. */
   copyBackward(destination: number, source: number, bytes: number): void;
+  /**
+   * Combines elements of a window atomically, and writes what they were to `before` unless that is 0; assembly/accumulate.ts.
+   * @param operator also REPLACE or COMPARE
+   */
+  accumulate(type: number, operator: number, destination: number, source: number, bytes: number, before: number): void;
   /** Exchanges the contents of two ranges. */
   swap(a: number, b: number, bytes: number): void;
   /** Writes a message whose words carry their own flags; assembly/low-latency.ts. */

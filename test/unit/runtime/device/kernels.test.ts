@@ -3,12 +3,15 @@ import { describe, expect, test } from 'vitest';
 import { instantiateKernels } from '../../../../src/runtime/device/kernels/kernels.js';
 import {
   canCombine,
+  combinesPairs,
+  COMPARE,
   dataTypes,
   float32,
   operatorCode,
   operatorNames,
   PREMUL_SUM,
   reductionOperators,
+  REPLACE,
   type DataType,
   type NumericArray,
 } from '../../../../src/runtime/device/types.js';
@@ -30,6 +33,7 @@ const SOURCES = 1024;
 const DESTINATIONS = 2048;
 const SCALARS = 3072;
 const DATA = 4096;
+const BEFORE = 2 ** 20;
 
 interface Shape {
   readonly nSources: number;
@@ -85,14 +89,19 @@ function check(
   { sources, destinations, arrayAt }: Arrays,
   { from, count }: Shape,
   run: () => void,
-  expected: (elements: Element[]) => Element,
+  expected: (elements: Element[], index: number) => Element,
 ): void {
   const inputs = sources.map((address) => elementsOf(arrayAt(address)));
   const before = destinations.map((address) => elementsOf(arrayAt(address)));
   run();
   destinations.forEach((address, d) => {
     const whole = before[d]!.map((value, i) =>
-      i < from || i >= from + count ? value : expected(inputs.map((input) => input[i]!)),
+      i < from || i >= from + count
+        ? value
+        : expected(
+            inputs.map((input) => input[i]!),
+            i,
+          ),
     );
     expectElements(elementsOf(arrayAt(address)), whole);
   });
@@ -129,6 +138,34 @@ describe.each(dataTypes)('$name', (type) => {
               count * type.bytes,
             ),
           (elements) => reduceElements(type, operator, elements),
+        );
+      }),
+      { numRuns: runs(100, 300) },
+    );
+  });
+
+  test('accumulate equals the reference for every operator, and gives what was there', () => {
+    const operators = operatorNames.filter(
+      (name) => name !== 'avg' && name !== 'premulSum' && !combinesPairs(name) && canCombine(name, type),
+    ) as ElementOperator[];
+    fc.assert(
+      fc.property(shape, fc.constantFrom('replace' as const, ...operators), (shape, operator) => {
+        const pair = { ...shape, nSources: 1, nDestinations: 1, inPlace: false };
+        const arrays = layOut(type, pair, generator(shape.seed));
+        const [source = 0] = arrays.sources;
+        const [destination = 0] = arrays.destinations;
+        const [from, bytes] = [shape.from * type.bytes, shape.count * type.bytes];
+        const was = elementsOf(arrays.arrayAt(destination));
+        const code = operator === 'replace' ? REPLACE : operatorCode(operator);
+        check(
+          arrays,
+          pair,
+          () => kernels.accumulate(type.code, code, destination + from, source + from, bytes, BEFORE),
+          ([given = 0], i) => (operator === 'replace' ? given : reduceElements(type, operator, [was[i]!, given])),
+        );
+        expectElements(
+          elementsOf(new type.array(memory.buffer, BEFORE, shape.count)),
+          was.slice(shape.from, shape.from + shape.count),
         );
       }),
       { numRuns: runs(100, 300) },
@@ -263,3 +300,22 @@ test.each([0, 1, 127, 128, 131_071, 131_072, 131_073, 400_003])(
     expect(Buffer.compare(all, expected)).toBe(0);
   },
 );
+
+test.each(dataTypes.filter(({ isFloat }) => !isFloat))('accumulate stores $name where it is as expected', (type) => {
+  const target = new type.array(memory.buffer, DATA, 1);
+  const given = new type.array(memory.buffer, SOURCES, 16);
+  const before = new type.array(memory.buffer, BEFORE, 1);
+  type.write(target, 0, 5);
+  type.write(given, 0, 7);
+  const expect8 = 8 / type.bytes;
+  for (const [expected, then] of [
+    [6, 5],
+    [5, 7],
+  ] as const) {
+    type.write(given, expect8, expected);
+    const was = type.read(target, 0);
+    kernels.accumulate(type.code, COMPARE, DATA, SOURCES, type.bytes, BEFORE);
+    expect(before[0]).toBe(was);
+    expect(Number(target[0])).toBe(then);
+  }
+});

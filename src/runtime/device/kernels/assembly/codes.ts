@@ -16,6 +16,9 @@ export const LAND = 9;
 export const LOR = 10;
 export const MINLOC = 11;
 export const MAXLOC = 12;
+/** Of windows only (accumulate.ts): stores the element, or stores it if the one there is as expected. */
+export const REPLACE = 13;
+export const COMPARE = 14;
 
 export const FLOAT32 = 0;
 export const FLOAT64 = 1;

@@ -57,6 +57,33 @@ function located<Op>(type: i32, s: usize, n: i32, d: usize, m: i32, from: usize,
   }
 }
 
+/** Combines two vectors by an operator of single elements. */
+export function combineFurther(type: i32, op: i32, a: v128, b: v128): v128 {
+  switch (op) {
+    case BAND: return v128.and(a, b);
+    case BOR: return v128.or(a, b);
+    case BXOR: return v128.xor(a, b);
+    case LAND: return combineLogical<Land>(type, a, b);
+    case LOR: return combineLogical<Lor>(type, a, b);
+    default: return unreachable();
+  }
+}
+
+@inline
+function combineLogical<Op>(type: i32, a: v128, b: v128): v128 {
+  switch (type) {
+    case FLOAT32: return combine<Float32, Op>(a, b);
+    case FLOAT64: return combine<Float64, Op>(a, b);
+    case INT8: case UINT8: return combine<Int8, Op>(a, b);
+    case INT32: case UINT32: return combine<Int32, Op>(a, b);
+    case INT64: case UINT64: return combine<Int64, Op>(a, b);
+    case FLOAT16: return combine<Float16, Op>(a, b);
+    case BFLOAT16: return combine<Bfloat16, Op>(a, b);
+    case FLOAT8E4M3: return combine<Float8e4m3, Op>(a, b);
+    default: return combine<Float8e5m2, Op>(a, b);
+  }
+}
+
 function loop<T, Op>(
   sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
 ): void {

@@ -1,3 +1,4 @@
+export { accumulate } from './accumulate';
 export { BLOCK_BYTES } from './control-block';
 export { copy, copyBackward } from './copy';
 export { divide } from './divide';

@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest';
+import { spawnRanks } from '../../dist/index.js';
+import { fixture } from './cli.js';
+import { runRanks } from './ranks.js';
+
+describe.each([
+  { way: 'in shared memory', env: {} },
+  { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' } },
+  { way: 'over sockets, in place', env: { TCCL_SHM_DISABLE: '1' } },
+])('changes of elements of a window $way', ({ way, env }) => {
+  test('of several ranks at the same time are not lost', async () => {
+    const { records, code, stderr } = await runRanks(3, 'windows.mjs', ['atomics'], { env });
+    expect(code, stderr).toBe(0);
+    expect(records).toHaveLength(3);
+  });
+
+  test.skipIf(way === 'over sockets')('by blocking forms', async () => {
+    const { records, code, stderr } = await runRanks(2, 'windows.mjs', ['atomicsBlocking'], { env });
+    expect(code, stderr).toBe(0);
+    expect(records).toHaveLength(2);
+  });
+
+  test.skipIf(way === 'in shared memory')('end with the rank that has them', async () => {
+    const { records, stderr } = await runRanks(3, 'windows.mjs', ['atomicsKilled'], { env, flags: ['--grace', '20'] });
+    expect(records.map(({ rank, code, about }) => [rank, code, about]).sort(), stderr).toEqual([
+      [0, 'RANK_DIED', 1],
+      [2, 'RANK_DIED', 1],
+    ]);
+  });
+});
+
+test('changes that a window refuses are named in one line', async () => {
+  const { records, code, stderr } = await runRanks(2, 'windows.mjs', ['atomicsRefused']);
+  expect(code, stderr).toBe(0);
+  const operators = 'use one of sum, prod, min, max, band, bor, bxor, land, lor, replace';
+  expect(records).toEqual([
+    {
+      avg: `UNKNOWN_NAME accumulate: a window has no operator "avg"; ${operators}`,
+      pairs: `UNKNOWN_NAME fetchAndOp: a window has no operator "minloc"; ${operators}`,
+      bits: 'ARGUMENT_TYPE accumulate: band combines integers, not float32',
+      floats: 'ARGUMENT_TYPE compareAndSwap: it compares integers, but the window is of float32; make one of integers beside it',
+      type: 'ARGUMENT_TYPE accumulate: an object of class Int32Array does not hold float32; pass one of class Float32Array',
+      moved:
+        'ARGUMENT_TYPE fetchAndOp: elements of a window of int16 can be replaced but not combined; make one of an Int32Array',
+      large: 'ARGUMENT_RANGE fetchAndOp of uint8 takes a whole number that fits the type, not 256',
+      text: 'ARGUMENT_TYPE compareAndSwap: the value is a number, not "1"',
+      place: 'BUFFER_SIZE compareAndSwap: 1 elements at offset 4 are not within the 4 elements that rank 1 has in the window',
+      rank: 'ARGUMENT_RANGE fetchAndOp: there is no rank 2; ranks go from 0 to 1',
+    },
+  ]);
+});
+
+test('threads change elements at the same time', async () => {
+  await spawnRanks(3, fixture('windows.mjs'), { args: ['atomics'] });
+});
