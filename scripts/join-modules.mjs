@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
+import { deflateRawSync } from 'node:zlib';
 import { rolldown } from 'rolldown';
 import { dts } from 'rolldown-plugin-dts';
 
@@ -23,7 +24,8 @@ const entries = ['index.js', 'planner/index.js', 'ddp/index.js', 'browser/index.
 
 /** Modules that processes load at their start. Modules that the same starts import are joined in one file. */
 const starts = {
-  api: ['index.js'],
+  // Ranks of several hosts load the second as they start.
+  api: ['index.js', 'runtime/communicator/network-engine-of.js'],
   run: ['cli/main.js', 'cli/run/run.js'],
   planner: ['planner/index.js'],
   plan: [
@@ -34,7 +36,14 @@ const starts = {
     'planner/plan/prediction.js',
   ],
   log: ['cli/program.js', 'cli/commands/log.js', 'cli/log/show.js'],
-  perf: ['cli/program.js', 'cli/commands/perf.js', 'perf/run.js', 'perf/report.js', 'runtime/communicator/init.js'],
+  perf: [
+    'cli/program.js',
+    'cli/commands/perf.js',
+    'perf/run.js',
+    'perf/report.js',
+    'runtime/communicator/init.js',
+    'runtime/communicator/network-engine-of.js',
+  ],
 };
 
 /** Joins the modules, unless dist/ is newer than all of them, the kernels and this script. */
@@ -53,7 +62,7 @@ export async function joinModules() {
     treeshake: false,
     preserveEntrySignatures: 'allow-extension',
     checks: { ineffectiveDynamicImport: false },
-    plugins: [kernelsInCode("Buffer.from(base64, 'base64')"), buildInCode(inputs)],
+    plugins: [kernelsInCode(inNode), buildInCode(inputs)],
   });
   const { output } = await bundle.write({
     dir: 'dist',
@@ -99,20 +108,32 @@ function nameOf(file) {
 /** Modules for pages alone. */
 const ofBrowsers = /^(browser|runtime\/page|runtime\/platform\/browser)\//;
 
-/** Writes dist/browser: one file without imports of Node.js, and what is loaded when it is needed. */
+/** Writes dist/browser: one file of all that a page loads first, which compresses better than many, and files for later. */
 async function joinForBrowsers(inputs) {
   for (const file of namesIn('dist')) if (/^browser\/.*\.js$/.test(file)) rmSync(join('dist', file));
+  const entry = join(modules, 'browser/index.js');
+  let imported;
+  const loadedFirst = {
+    debugName: 'loaded first',
+    name: (id, context) => ((imported ??= withImports(entry, context)).has(id) ? 'joined' : null),
+  };
   const bundle = await rolldown({
-    input: { index: join(modules, 'browser/index.js') },
+    input: { index: entry },
     platform: 'browser',
     resolve: { conditionNames: ['browser'] },
     // Neither Node's modules nor names of ours without a form for pages.
     onLog(level, log) {
       throw new Error(`${level} in what pages load: ${log.message}`);
     },
-    plugins: [kernelsInCode('Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))'), buildInCode(inputs)],
+    plugins: [kernelsInCode(inPages), buildInCode(inputs)],
   });
-  await bundle.write({ dir: 'dist/browser', format: 'esm', comments: { legal: true, annotation: true, jsdoc: false } });
+  await bundle.write({
+    dir: 'dist/browser',
+    format: 'esm',
+    comments: { legal: true, annotation: true, jsdoc: false },
+    chunkFileNames: ({ name }) => (name === 'joined' ? '[name].js' : '[name]-[hash].js'),
+    codeSplitting: { groups: [loadedFirst] },
+  });
   await bundle.close();
 }
 
@@ -176,6 +197,18 @@ function groups() {
   return [...ofStarts, others];
 }
 
+/** A module and all that it imports, directly or not. */
+function withImports(entry, context) {
+  const seen = new Set();
+  const visit = (id) => {
+    if (seen.has(id)) return;
+    seen.add(id);
+    context.getModuleInfo(id)?.importedIds.forEach(visit);
+  };
+  visit(entry);
+  return seen;
+}
+
 /** Adds the modules that commands alone load, when they are run: no thread and no program of a user should read them. */
 function addOfCommands(set, context) {
   const loaded = (id, seen, follow) => {
@@ -219,12 +252,24 @@ const buildInCode = (files) => ({
 });
 
 /** Puts the kernels into the module that reads them: a bundle has no other files. */
-const kernelsInCode = (decoded) => ({
+const kernelsInCode = (codeOf) => ({
   name: 'kernels-in-code',
-  load: (id) =>
-    id === join(modules, 'runtime/device/kernels/kernels-wasm.js')
-      ? `const base64 = '${readFileSync(kernels).toString('base64')}';
-export const kernelsWasm = () => ${decoded};
-`
-      : null,
+  load: (id) => (id === join(modules, 'runtime/device/kernels/kernels-wasm.js') ? codeOf(readFileSync(kernels)) : null),
 });
+
+const inNode = (bytes) => `const base64 = '${bytes.toString('base64')}';
+export const kernelsWasm = () => Buffer.from(base64, 'base64');
+export const loadKernels = async () => {};
+`;
+
+/** Pages load bytes over a network, which compresses base64 by no more than its quarter: it is deflated before. */
+const inPages = (bytes) => `const base64 = '${deflateRawSync(bytes, { level: 9 }).toString('base64')}';
+let kernels;
+export const kernelsWasm = () => kernels;
+export const loadKernels = async () => {
+  if (kernels !== undefined) return;
+  const deflated = Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
+  const inflated = new Blob([deflated]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+  kernels = new Uint8Array(await new Response(inflated).arrayBuffer());
+};
+`;

@@ -1,6 +1,6 @@
 import { algorithms, type Algorithm, type CallKind } from '../runtime/algorithms/call.js';
 import { isOfAggregators } from '../runtime/algorithms/choose-algorithm.js';
-import { carriesOut } from '../runtime/algorithms/registry.js';
+import { carriesOut } from '../runtime/algorithms/traits.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import type { Explanation } from '../runtime/communicator/explain.js';
 import { float32 } from '../runtime/device/types.js';

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { CallKind } from '../runtime/algorithms/call.js';
-import { carriesOut } from '../runtime/algorithms/registry.js';
+import { carriesOut } from '../runtime/algorithms/traits.js';
 import { defaultTable, rangesText } from '../runtime/algorithms/choose-algorithm.js';
 import { machineName, tableOf, type Profile, type Times } from '../runtime/algorithms/profile.js';
 import { timedCells, type TimingOptions, type AlgorithmTime } from './algorithm-times.js';

@@ -54,6 +54,31 @@ describe.skipIf(missing)(`ranks in a page${missing}`, () => {
     expect(messages).toEqual([0, 1, 2, 3].map((rank) => ({ rank, nRanks: 4, last: 40, ordinary: 6 })));
   });
 
+  it('load the algorithms over connections, nvls and windows where they are used', async () => {
+    const loaded = async (env: string, more = ''): Promise<string[]> => {
+      const { messages, error } = await run(
+        2,
+        `const comm = await init();
+        const x = comm.alloc(Float32Array, 1000).fill(comm.rank + 1);
+        await comm.allReduce(x);
+        ${more}
+        const names = performance.getEntriesByType('resource').map(({ name }) => /\\/browser\\/([a-z-]+?)(-\\w{8})?\\.js/.exec(name)?.[1]);
+        postMessage({ last: x[999], names });
+        await comm.close();`,
+        `{ env: ${env} }`,
+      );
+      expect(error).toBeUndefined();
+      const [first] = messages as { last: number; names: string[] }[];
+      expect(first?.last).toBe(3);
+      return first?.names ?? [];
+    };
+    expect(await loaded('{}')).not.toEqual(expect.arrayContaining([expect.stringMatching(/open-network|nvls-engine|window/)]));
+    expect(await loaded("{ TCCL_ALGO: 'ring' }")).toContain('open-network');
+    expect(await loaded("{ TCCL_ALGO: 'nvls' }")).toContain('nvls-engine');
+    const put = 'await (await comm.window(x)).close();';
+    expect(await loaded('{}', put)).toContain('window');
+  });
+
   it('exchange messages and objects, split, and make communicators of those that are left', async () => {
     const { messages, error } = await run(
       4,

@@ -10,6 +10,7 @@ import {
   type WorkerPlace,
 } from './hierarchical-moves.js';
 import { eachMove, evenBlocks, partBytes, type EndSets, type Moves, type ScheduledEnd } from './moves.js';
+import { sharesOf, type RanksByHost } from './ranks-by-host.js';
 import { ConnectionTable, type Schedule, type ScheduledCall, type Worker } from './schedule.js';
 
 /*
@@ -31,19 +32,11 @@ import { ConnectionTable, type Schedule, type ScheduledCall, type Worker } from 
  * verifier checks them.
  */
 
-/** The ranks of each host. */
-export type RanksByHost = readonly (readonly number[])[];
-
 /** The work of one rank in one share. */
 interface HierarchicalWorker extends WorkerPlace {
   readonly ring: EndSets;
   /** The same for small calls, which are not divided: the work in share 0. */
   readonly exchange?: EndSets & { readonly moves: readonly ExchangeMove[] };
-}
-
-/** Number of shares that large calls are divided into. */
-export function sharesOf(hosts: RanksByHost): number {
-  return Math.max(...hosts.map(({ length }) => length));
 }
 
 /** The rank of a host that owns a share; on a host with fewer ranks, a rank owns several. */

@@ -1,28 +1,12 @@
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { FifoSize } from '../transport/transport.js';
-import type { CallKind } from './call.js';
 import type { Channels } from './channels.js';
 import type { Combiner } from './combiner.js';
 import type { Outputs, Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
 
-/** Properties of an algorithm that decide which calls may use it. */
-export interface AlgorithmTraits {
-  readonly kinds: readonly CallKind[];
-  /** Largest number of ranks it works with. */
-  readonly mostRanks: number;
-  /** `segment`: all ranks share one segment. `connections`: it sends messages, over shared memory or sockets. */
-  readonly over: 'segment' | 'connections';
-  /**
-   * Largest call in bytes that uses this algorithm by default among ranks that use connections; 0 for none. A call uses the
-   * algorithm of the smallest range that contains it.
-   */
-  readonly defaultUpToBytes: (nRanks: number) => number;
-}
-
-/** An algorithm over connections, with everything specific to it. */
-export interface NetworkAlgorithm extends AlgorithmTraits {
-  readonly over: 'connections';
+/** An algorithm over connections, with everything specific to it but its traits (traits.ts). */
+export interface NetworkAlgorithm {
   /** Size that it requests for its connections, or for each lane of those that have several. */
   readonly fifo: (nRanks: number, nLanes: number) => FifoSize;
   /** The most NICs that one of its connections goes over; left out where that is one. */

@@ -1,5 +1,5 @@
 import { doubleTree } from '../../planner/graph/merge/double-tree.js';
-import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
+import type { RanksByHost } from '../../planner/schedule/ranks-by-host.js';
 import type { Relays } from '../transport/ring.js';
 
 /** Channels of the algorithms over connections: the same on all ranks, and plain data, because engine threads get them too. */

@@ -1,5 +1,5 @@
 import { algorithms, type Algorithm, type CallKind } from './call.js';
-import { carriesOut, isOverConnections, registry } from './registry.js';
+import { carriesOut, isOverConnections, traits } from './traits.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
 import { BUFFER_SLICE_BYTES } from './slices.js';
@@ -71,7 +71,7 @@ function rangesOf(kind: CallKind, { nRanks, oneSegment, hosts, aggregated = fals
   if (aggregated && hosts !== undefined && forced === undefined && kind === 'allReduce') return only('collnet');
   const ranges = algorithms
     .filter((algorithm) => isOverConnections(algorithm) && carriesOut(algorithm, kind, nRanks))
-    .map((algorithm) => ({ upToBytes: registry[algorithm].defaultUpToBytes(nRanks), algorithm }))
+    .map((algorithm) => ({ upToBytes: traits[algorithm].defaultUpToBytes(nRanks), algorithm }))
     .filter(({ upToBytes }) => upToBytes > 0 && (forced === undefined || upToBytes === Infinity));
   ranges.sort((a, b) => (a.upToBytes < b.upToBytes ? -1 : 1));
   const bounds = hosts !== undefined && forced === undefined ? hierarchicalByDefault[hosts][kind] : undefined;

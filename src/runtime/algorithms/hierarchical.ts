@@ -7,7 +7,8 @@ import {
   type RankPlace,
   type ShareCut,
 } from '../../planner/schedule/hierarchical-moves.js';
-import { hierarchicalWorkers, placesOf, sharesOf, type RanksByHost } from '../../planner/schedule/hierarchical.js';
+import { hierarchicalWorkers, placesOf } from '../../planner/schedule/hierarchical.js';
+import { sharesOf, type RanksByHost } from '../../planner/schedule/ranks-by-host.js';
 import { partBytes } from '../../planner/schedule/moves.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
@@ -29,11 +30,6 @@ const SLICES = 4;
 
 /** The algorithm *hierarchical*: see planner/schedule/hierarchical.ts. */
 export const hierarchical: NetworkAlgorithm = {
-  kinds: ['allReduce', 'barrier', 'reduceScatter', 'reduceScatterV', 'allGather', 'allGatherV', 'broadcast', 'reduce'],
-  mostRanks: Infinity,
-  over: 'connections',
-  // See choose-algorithm.ts.
-  defaultUpToBytes: () => 0,
   fifo: hierarchicalFifo,
   lanes: (channels) => (takesAll(channels) ? mostNicPairs(channels) : 1),
   ends: (channels, rank) => {

@@ -17,10 +17,6 @@ const slots: SlotLimits = { steps: 8, heldBytes: 16 * 2 ** 20, shortestBytes: 8 
  *                  ranks of host 1      ranks of host 0                    ranks of host 0      ranks of host 1
  */
 export const nvlsTree: NetworkAlgorithm = {
-  kinds: ['allReduce'],
-  mostRanks: Infinity,
-  over: 'connections',
-  defaultUpToBytes: () => 0,
   fifo: (nRanks) => ({ steps: slots.steps, slotBytes: HEADER_BYTES + fairSlice(slots, nRanks) }),
   ends: (channels, rank) => treesEnds(shareTrees(channels), channels.rings.length, rank),
   open: ({ combiner, channels, rank, connections }) =>

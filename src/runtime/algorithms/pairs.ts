@@ -27,10 +27,6 @@ function pairFifo(nRanks: number, nLanes: number): FifoSize {
 }
 
 export const pairs: NetworkAlgorithm = {
-  kinds: ['allToAll', 'gather', 'scatter', 'allToAllV', 'scan', 'exscan'],
-  mostRanks: Infinity,
-  over: 'connections',
-  defaultUpToBytes: () => Infinity,
   fifo: pairFifo,
   lanes: (channels) => (takesAll(channels) ? mostNicPairs(channels) : 1),
   ends: (channels, rank) => {

@@ -4,7 +4,7 @@ import { InternalError } from '../../errors.js';
 import type { PeerConnections } from '../transport/peers.js';
 import type { FifoSize } from '../transport/transport.js';
 import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
-import { ALIGNMENT, alignedPiece } from './alignment.js';
+import { alignedPiece } from './alignment.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
@@ -14,22 +14,12 @@ import { connected, endsOf, WorkerTrack } from './worker-track.js';
 /** Longest message: its blocks together. */
 const MESSAGE_BYTES = BUFFER_SLICE_BYTES;
 const patFifo: FifoSize = { steps: 4, slotBytes: HEADER_BYTES + MESSAGE_BYTES };
-/** With more ranks, a message would not have room for a pair of cache lines of each block. */
-const MOST_RANKS = (2 * MESSAGE_BYTES) / ALIGNMENT;
-/**
- * Largest block of a rank for which PAT's few messages are faster than a ring's many; measured (docs/notes/algorithms.md).
- */
-const DEFAULT_BYTES = 16 * 1024;
 
 /**
  * The algorithm *PAT* (parallel aggregated trees): all-gather and reduce-scatter in log2(n) rounds, for any number of ranks
  * and for small data, where the n - 1 messages of a ring take longest. See planner/schedule/pat-rounds.ts.
  */
 export const pat: NetworkAlgorithm = {
-  kinds: ['allGather', 'reduceScatter'],
-  mostRanks: MOST_RANKS,
-  over: 'connections',
-  defaultUpToBytes: (nRanks) => (nRanks > 3 ? DEFAULT_BYTES : 0),
   fifo: () => patFifo,
   ends: ({ order: { length } }, rank) => endsOf([patEnds(rank, length)]),
   open: ({ combiner, order, rank, connections }) => new Pat(combiner, rank, order.length, connections),

@@ -12,7 +12,7 @@ import { countsRoom, HEADER_BYTES, type Track } from './exchange.js';
 import { ALIGNMENT, alignedShare } from './alignment.js';
 import { Blocks } from './blocks.js';
 import type { NetworkCall } from './network-call.js';
-import { BUFFER_SLICE_BYTES, MOST_BUFFERS, sliceOfBuffers } from './slices.js';
+import { BUFFER_SLICE_BYTES, MOST_BUFFERS, ringParts, sliceOfBuffers } from './slices.js';
 import { WorkerTrack } from './worker-track.js';
 
 /** Size of the connections in a ring of `nRanks` ranks. */
@@ -24,21 +24,9 @@ export function ringFifo(nRanks: number): FifoSize {
 const LL_SLICE_BYTES = 4096;
 export const lowLatencyFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + LL_SLICE_BYTES };
 
-/**
- * Number of rings that a call of `bytes` bytes, all blocks together, uses: one more for each half buffer. Below, hand-overs cost
- * more than another NIC saves.
- */
-export function ringParts(bytes: number, nRings: number, sliceBytes = BUFFER_SLICE_BYTES): number {
-  return Math.max(1, Math.min(nRings, Math.floor((2 * bytes) / sliceBytes)));
-}
-
 const none: readonly never[] = [];
 
 export const ring: NetworkAlgorithm = {
-  kinds: ['allReduce', 'broadcast', 'barrier', 'reduce', 'allGather', 'reduceScatter', 'allGatherV', 'reduceScatterV'],
-  mostRanks: Infinity,
-  over: 'connections',
-  defaultUpToBytes: () => Infinity,
   fifo: ringFifo,
   ends: ({ order, rings }, rank) => (order.length === 1 ? { sendTo: [], receiveFrom: [] } : ringEnds(placesIn(rings, rank))),
   open: ({ combiner, channels, rank, connections }) =>

@@ -32,3 +32,11 @@ export interface SlotLimits {
 export function fairSlice({ steps, heldBytes, shortestBytes, buffers }: SlotLimits, nRanks: number): number {
   return sliceOfBuffers(buffers, Math.max(shortestBytes, alignedPiece(heldBytes / steps, nRanks)));
 }
+
+/**
+ * Number of rings that a call of `bytes` bytes, all blocks together, uses: one more for each half buffer. Below, hand-overs cost
+ * more than another NIC saves.
+ */
+export function ringParts(bytes: number, nRings: number, sliceBytes = BUFFER_SLICE_BYTES): number {
+  return Math.max(1, Math.min(nRings, Math.floor((2 * bytes) / sliceBytes)));
+}

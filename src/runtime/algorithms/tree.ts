@@ -16,18 +16,8 @@ import { connected, endsOf, WorkerTrack } from './worker-track.js';
 /** Shortest slice: below, hand-overs cost more than an earlier start of the others gains. */
 const LEAST_SLICE_BYTES = 8 * 1024;
 const treeFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + BUFFER_SLICE_BYTES };
-/**
- * Largest call, one slice of a tree, for which a tree's few messages are faster than a ring's many; measured
- * (docs/notes/algorithms.md).
- */
-const DEFAULT_BYTES = 8 * 1024;
 
 export const tree: NetworkAlgorithm = {
-  kinds: ['allReduce', 'broadcast', 'barrier', 'reduce'],
-  mostRanks: Infinity,
-  over: 'connections',
-  // With two ranks, tree and ring are the same.
-  defaultUpToBytes: (nRanks) => (nRanks > 2 ? DEFAULT_BYTES : 0),
   fifo: () => treeFifo,
   ends: ({ trees, rings }, rank) => treesEnds(trees, rings.length, rank),
   open: ({ combiner, channels: { trees, rings }, rank, connections }) =>

@@ -1,5 +1,5 @@
 import { describeError } from '../../errors.js';
-import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
+import type { RanksByHost } from '../../planner/schedule/ranks-by-host.js';
 import { formatAddress } from '../bootstrap/address.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Nic } from '../bootstrap/interfaces.js';

@@ -3,7 +3,7 @@ import { join, parse } from '#platform/paths';
 import { describeError, InputError, SystemError, TcclError } from '../../errors.js';
 import { contributionFromJson, contributionToJson } from '../../planner/plan/plan-json.js';
 import { defaultParameters, type Parameters } from '../../planner/parameters.js';
-import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
+import type { RanksByHost } from '../../planner/schedule/ranks-by-host.js';
 import type { HostContribution } from '../../planner/graph/merge/contribution.js';
 import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { writeXml } from '../../planner/topology/xml/write.js';

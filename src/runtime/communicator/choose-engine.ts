@@ -1,24 +1,19 @@
-import type { Aggregators } from '../aggregator/aggregators.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { systemInterfaces } from '#seam/bootstrap/interfaces';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
-import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
+import type { RanksByHost } from '../../planner/schedule/ranks-by-host.js';
 import type { Algorithm } from '../algorithms/call.js';
 import { ringInOrder, type Channels } from '../algorithms/channels.js';
-import { HEADER_BYTES, HEADER_WORDS } from '../algorithms/exchange.js';
-import { carriesOut, isOverConnections } from '../algorithms/registry.js';
-import { lowLatencyFifo } from '../algorithms/ring.js';
+import { carriesOut, isOverConnections } from '../algorithms/traits.js';
 import type { Libc } from '../device/libc.js';
 import { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
-import { connectRing } from '../transport/ring.js';
 import { unlessAborted } from '../abort-signals.js';
 import { nicLines } from '#seam/channels/nic-lines';
 import type { ChannelPlan, TopologyFiles } from '#seam/channels/plan-channels';
 import { warn } from '../warn.js';
-import { ShmTransport } from '../transport/shm.js';
 import { networkNamed, networkText } from '#seam/transport/networks';
 import { inOneSegment, netOf, type RankFacts } from './agree.js';
 import { spinsFor } from '../progress/backoff.js';
@@ -29,14 +24,10 @@ import { DirectEngine } from '../algorithms/direct-engine.js';
 import { startDirectThreads } from '#seam/threads/direct-threads';
 import type { Engine } from '../algorithms/engine.js';
 import { observersOf, type FeedbackContext } from '#seam/observe/feedback';
-import type { NetworkEngine } from '../algorithms/network-engine.js';
-import { startNetworkThread } from '#seam/threads/network-threads';
-import { NvlsEngine } from '../algorithms/nvls-engine.js';
 import { ObservedEngine } from '../observe/observed-engine.js';
-import { dataHost, interfaceFor, openNetwork, ranksByHost } from '../algorithms/open-network.js';
+import { dataHost, interfaceFor, ranksByHost } from '../algorithms/data-host.js';
 import type { RuntimeSettings } from './options.js';
 import { tableOf, timesFor } from '../algorithms/profile.js';
-import { randomBytes } from '../platform/platform.js';
 import { shorterLimit } from '../progress/wait-limits.js';
 
 /** Largest call that takes one phase when each rank has a core of its own; measured (npm run bench). */
@@ -60,7 +51,7 @@ export function lowLatencyBytesOf(oneSegment: boolean, nThreads: number, { proto
 }
 
 /** Inputs of the choice; the same on all ranks, apart from each rank's own objects. */
-interface EngineContext {
+export interface EngineContext {
   readonly bootstrap: Bootstrap;
   /** True if all ranks of this host share memory. */
   readonly shared: boolean;
@@ -170,12 +161,14 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
             limitMs: shorterLimit(settings),
           });
   }
-  if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);
+  if (used.includes('nvls'))
+    engines.nvls = await (await import('../algorithms/nvls-engine.js')).NvlsEngine.open(bootstrap, team, libc);
   let plan: ChannelPlan | undefined;
   if (overNetwork.length > 0) {
     const planned = await channelsOf(context);
     plan = { ...planned, channels: { ...planned.channels, aggregators, teams: teamsIn(bootstrap, facts) } };
     facts = facts.map((fact, rank) => withLocation(fact, planned.locations[rank]));
+    const { networkEngine } = await import('./network-engine-of.js');
     const network = await networkEngine(context, plan.channels, overNetwork, oneSegment, nThreads);
     // A rank whose messages a neighbour relays has no connection with other hosts itself.
     const isRelayed = (number: number): boolean => planned.channels.rings[number]?.relays?.[bootstrap.rank] !== undefined;
@@ -295,67 +288,4 @@ function nicsInLog({ bootstrap, network, id }: EngineContext, facts: readonly Ra
 /** The facts of a rank with another location. */
 function withLocation(fact: RankFacts, location: RankFacts['location']): RankFacts {
   return location === undefined ? fact : { ...fact, location };
-}
-
-/** Makes the engine of the algorithms over connections. */
-async function networkEngine(
-  context: EngineContext,
-  channels: Channels,
-  algorithms: readonly Algorithm[],
-  oneSegment: boolean,
-  nThreads: number,
-): Promise<{ readonly engine: Engine; readonly transports: readonly string[] }> {
-  const { bootstrap, shared, team, facts, libc, nCores, settings, network: environment, id, signal, threads } = context;
-  const { onWarning, name, forwardReport } = context;
-  const { nics = [] } = facts[bootstrap.rank]?.location ?? {};
-  const host = dataHost(bootstrap, environment, id);
-  const aggregators = algorithms.some(isOfAggregators) ? await aggregatorsOf(context) : undefined;
-  const options = { bootstrap, shared, team, libc, channels, nics, aggregators, net: netOf(facts), host, secret: secretOf(id) };
-  if (nThreads > 0) {
-    // Then a rank has two threads, one of which waits.
-    const spins = spinsFor(bootstrap.localRanks.length, nCores);
-    return startNetworkThread(
-      {
-        ...options,
-        algorithms,
-        spins,
-        limits: {
-          timeoutMs: settings.timeoutMs,
-          warnAfterMs: settings.warnAfterMs,
-          reportAtMs: settings.reportAtMs,
-          isOfProgram: settings.isOfProgram,
-        },
-        heartbeatMs: settings.heartbeatMs,
-        onWarning,
-        name,
-        forwardReport,
-      },
-      signal,
-    );
-  }
-  const network = await openNetwork(options, signal);
-  // A blocking call cannot make connections.
-  if (oneSegment || threads.connectsAll) await network.openAll(algorithms);
-  const lowLatencyBytes = lowLatencyBytesOf(oneSegment, nThreads, settings);
-  if (lowLatencyBytes >= 0) await addLowLatency(context, channels.order, network, lowLatencyBytes);
-  return { engine: network, transports: network.transports };
-}
-
-/** The aggregators, with a random name of the communicator. Every rank calls it. */
-async function aggregatorsOf({ bootstrap, settings, network }: EngineContext): Promise<Aggregators> {
-  const name = bootstrap.rank === 0 ? randomBytes(16).toString('hex') : '';
-  const communicator = decodeJson(await bootstrap.broadcast(encodeJson(name), 0)) as string;
-  return { ids: settings.aggregators, secret: network.commSecret, communicator, limitMs: shorterLimit(settings) };
-}
-
-/** Adds a second ring with the protocol LL, for calls up to `bytes`. */
-async function addLowLatency(
-  { bootstrap, team, signal }: EngineContext,
-  order: readonly number[],
-  network: NetworkEngine,
-  bytes: number,
-): Promise<void> {
-  const header = { headerBytes: HEADER_BYTES, headerWords: HEADER_WORDS };
-  const transport = new ShmTransport({ size: lowLatencyFifo, team, localRanks: bootstrap.localRanks, lowLatency: header });
-  network.useLowLatency(await connectRing(bootstrap, order, () => transport, signal), bytes);
 }

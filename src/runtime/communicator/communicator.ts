@@ -23,7 +23,6 @@ import type { QueuedCall } from '../algorithms/queued-call.js';
 import { CheckedCall } from './checked-call.js';
 import { agree, checkFlag, checkShrink, checkSplit, shrink, split } from './children.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
-import { checkReplace, rejoin } from './rejoin.js';
 import {
   checkOptions,
   LONGEST_MS,
@@ -50,11 +49,11 @@ import { abortedBefore, isTimed, limitedInGroup, startTimedCollective, type Time
 import { ReductionChain, Scratch, type ReductionName } from '../operators/reduction.js';
 import { warnNow } from '../warn.js';
 import { checkWindow } from '../windows/window-arguments.js';
-import { Window } from '../windows/window.js';
 import type { AnyProgram } from '../../planner/schedule/program.js';
-import { connectBeside, dataHost } from '../algorithms/open-network.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
+import { dataHost } from '../algorithms/data-host.js';
 import { ProgramRunner, type ScheduleMaker } from '../programs/program.js';
+import type { Window } from '../windows/window.js';
 
 /**
  * A group of ranks that exchange data. Every rank calls the same operations in the same order; each call has a promise form
@@ -319,8 +318,9 @@ export class Communicator extends MessageCalls {
     const { type, address } = this.#ofThisRank(() => checkWindow(array as NumericArray, options, this.#segment));
     const { bootstrap, team } = this.#parts;
     const { libc } = this.#parts.resources.facts;
-    return this.#outOfBand.withAll('window', { timeoutMs: this.#longestMs, ...options }, () =>
-      Window.open(
+    return this.#outOfBand.withAll('window', { timeoutMs: this.#longestMs, ...options }, async () => {
+      const { Window } = await import('../windows/window.js');
+      return Window.open(
         {
           bootstrap,
           team,
@@ -336,8 +336,8 @@ export class Communicator extends MessageCalls {
         array,
         address,
         type,
-      ),
-    );
+      );
+    });
   }
 
   /**
@@ -364,13 +364,11 @@ export class Communicator extends MessageCalls {
           libc,
           messenger: this.#messenger,
           number: ++this.#programs,
-          connect: (size, ends) =>
-            connectBeside(
-              { bootstrap, shared, team, libc, net, host: dataHost(bootstrap, network, id), secret: secretOf(id) },
-              size,
-              ends,
-              signal,
-            ),
+          connect: async (size, ends) => {
+            const host = dataHost(bootstrap, network, id);
+            const { connectBeside } = await import('../algorithms/open-network.js');
+            return connectBeside({ bootstrap, shared, team, libc, net, host, secret: secretOf(id) }, size, ends, signal);
+          },
           checkUsable: (call) => this.#checkUsable(call),
           timed: this.#timed,
           fail: (error) => this.#life.fail(error),
@@ -459,9 +457,8 @@ export class Communicator extends MessageCalls {
     this.#ofThisRank(() => checkShrink('recover', excluded, options, this));
     await abortedBefore(options);
     const { replace = false, ...others } = options;
-    if (replace) this.#ofThisRank(() => checkReplace(this.#parts));
-    this.revoke('it called recover');
     if (replace) return this.#replaced(others);
+    this.revoke('it called recover');
     const rest = await this.shrink(excluded, others);
     try {
       const { timeoutMs, signal } = options;
@@ -477,6 +474,9 @@ export class Communicator extends MessageCalls {
   }
 
   async #replaced(options: RecoverOptions): Promise<Communicator> {
+    const { checkReplace, rejoin } = await import('./rejoin.js');
+    this.#ofThisRank(() => checkReplace(this.#parts));
+    this.revoke('it called recover');
     const next = await rejoin(this.#parts, options);
     await this.close();
     return new Communicator(next);

@@ -11,7 +11,7 @@ import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { TcclError } from '../../errors.js';
-import { RecordingFile } from '../observe/recording-file.js';
+import { RecordingFile } from '#seam/observe/recording-file';
 import { networkNamed } from '#seam/transport/networks';
 import { RailsTransport, type Lanes } from '../transport/rails.js';
 import { unlessAborted } from '../abort-signals.js';
@@ -21,7 +21,7 @@ import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import { mostNicPairs, nicsBetween, type Channels } from '../algorithms/channels.js';
 import type { Algorithm } from '../algorithms/call.js';
 import { engineThreads, type CommunicatorConfig } from './config.js';
-import { dataHost } from '../algorithms/open-network.js';
+import { dataHost } from '../algorithms/data-host.js';
 import type { InitOptions } from './init-options.js';
 import type { RuntimeSettings } from './options.js';
 

@@ -10,6 +10,7 @@ import { runtimeSettings } from '../communicator/options.js';
 import { abandon, SharedResources, type CommunicatorParts } from '../communicator/shared-resources.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
 import { RankLines, rankStates, reaches } from '../device/rank-lines.js';
+import { loadKernels } from '../device/kernels/kernels-wasm.js';
 import { Segment } from '../device/segment.js';
 import { isThrownByEveryRank } from '../failure/transfer.js';
 import { createMemory } from '../device/shared-memory.js';
@@ -47,6 +48,7 @@ let isTaken = false;
 async function join(options: PageInitOptions): Promise<CommunicatorParts> {
   const given = checkOptions('init', options, ['rank', 'nRanks', 'device', 'env', 'onWarning']);
   checkIsolated('init');
+  await loadKernels();
   const config: CommunicatorConfig = MAY_BLOCK ? given : { ...given, blocking: false };
   const { rank, nRanks, signal, timeoutMs } = options;
   if ((rank ?? 0) !== 0 || (nRanks ?? 1) !== 1) {

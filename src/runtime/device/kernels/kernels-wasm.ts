@@ -4,3 +4,8 @@ import { readFileSync } from '#platform/files';
 export function kernelsWasm(): Uint8Array<ArrayBuffer> {
   return readFileSync(new URL('./kernels.wasm', import.meta.url));
 }
+
+/** Inflates the kernels of a page, before their first use; Node.js reads them as they are. */
+export function loadKernels(): Promise<void> {
+  return Promise.resolve();
+}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Algorithm } from '../../../../src/runtime/algorithms/call.js';
-import { collnetHeads, collnetTrees, headOf } from '../../../../src/runtime/algorithms/collnet.js';
+import { collnetHeads, collnetTrees, headOf } from '../../../../src/runtime/algorithms/collnet-trees.js';
 import { shareTrees } from '../../../../src/runtime/algorithms/nvls-tree.js';
 import { networkMemoryBytes } from '../../../../src/runtime/algorithms/open-network.js';
 import {

@@ -7,7 +7,7 @@ import {
   type ChoiceContext,
 } from '../../../../src/runtime/algorithms/choose-algorithm.js';
 import { CompositeEngine } from '../../../../src/runtime/algorithms/composite-engine.js';
-import { registry } from '../../../../src/runtime/algorithms/registry.js';
+import { traits } from '../../../../src/runtime/algorithms/traits.js';
 import type { Engine } from '../../../../src/runtime/algorithms/engine.js';
 import { DONE } from '../../../../src/runtime/device/kernels/kernels.js';
 import { float32, float64 } from '../../../../src/runtime/device/types.js';
@@ -151,7 +151,7 @@ test('ranks of several hosts that share memory within hosts use the hierarchical
   ]);
   expect(algorithmFor(defaultTable(layered).allReduce, 8)).toBe('hierarchical');
   expect(largest({ ...layered, forced: 'ring' })).toEqual(byRing);
-  const byHost = Object.fromEntries(registry.hierarchical.kinds.map((kind) => [kind, 'hierarchical']));
+  const byHost = Object.fromEntries(traits.hierarchical.kinds.map((kind) => [kind, 'hierarchical']));
   expect(largest({ ...layered, hosts: undefined, forced: 'hierarchical' })).toEqual({ ...byRing, ...byHost });
 });
 

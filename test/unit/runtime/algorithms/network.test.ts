@@ -9,7 +9,8 @@ import type { Combiner } from '../../../../src/runtime/algorithms/combiner.js';
 import type { Outputs } from '../../../../src/runtime/algorithms/exchange.js';
 import { NetworkCall } from '../../../../src/runtime/algorithms/network-call.js';
 import { ringInOrder } from '../../../../src/runtime/algorithms/channels.js';
-import { isOverConnections, networkAlgorithm, registry } from '../../../../src/runtime/algorithms/registry.js';
+import { networkAlgorithm } from '../../../../src/runtime/algorithms/registry.js';
+import { isOverConnections, traits } from '../../../../src/runtime/algorithms/traits.js';
 import type { PeerConnections } from '../../../../src/runtime/transport/peers.js';
 import { LEAST_IN_PLACE_BYTES } from '../../../../src/runtime/transport/transport.js';
 import { bytesOf, generator, openNetwork, type Member } from './networks.js';
@@ -40,7 +41,7 @@ afterAll(async () => {
 const algorithmsOf = {} as Record<CallKind, readonly Algorithm[]>;
 for (const kind of Object.keys(callKinds) as CallKind[])
   algorithmsOf[kind] = algorithms.filter(
-    (name) => isOverConnections(name) && !isOfAggregators(name) && registry[name].kinds.includes(kind),
+    (name) => isOverConnections(name) && !isOfAggregators(name) && traits[name].kinds.includes(kind),
   );
 
 const anyOperation = operationOf(algorithmsOf);

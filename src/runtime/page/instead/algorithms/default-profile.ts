@@ -1,0 +1,2 @@
+/** Nothing was measured in pages. */
+export const defaultProfile = { times: {} };
