@@ -26,30 +26,36 @@ export interface Summary {
 }
 
 /** Receiver of the results on rank 0. The other ranks report nothing. */
-export interface Reporter {
-  start(nRanks: number, devices: readonly string[]): void;
-  progress(done: number, total: number, head: RowHead): void;
+export interface Reports<Start extends unknown[], Head, Row, End extends unknown[]> {
+  start(...start: Start): void;
+  progress(done: number, total: number, head: Head): void;
   row(row: Row): void;
-  end(summary: Summary): void;
+  end(...end: End): void;
 }
 
-export const silent: Reporter = { start: () => undefined, progress: () => undefined, row: () => undefined, end: () => undefined };
+/** Receiver of the results of nccl-tests' benchmarks. */
+export type Reporter = Reports<[nRanks: number, devices: readonly string[]], RowHead, Row, [summary: Summary]>;
+
+/** Reporter of nothing, of any kind. */
+export const silent = { start: () => undefined, progress: () => undefined, row: () => undefined, end: () => undefined };
 
 /** Reports to several reporters. */
-export function all(reporters: readonly Reporter[]): Reporter {
+export function all<Start extends unknown[], Head, Row, End extends unknown[]>(
+  reporters: readonly Reports<Start, Head, Row, End>[],
+): Reports<Start, Head, Row, End> {
   return {
-    start: (nRanks, devices) => reporters.forEach((reporter) => reporter.start(nRanks, devices)),
-    progress: (done, total, head) => reporters.forEach((reporter) => reporter.progress(done, total, head)),
+    start: (...start) => reporters.forEach((reporter) => reporter.start(...start)),
+    progress: (...progress) => reporters.forEach((reporter) => reporter.progress(...progress)),
     row: (row) => reporters.forEach((reporter) => reporter.row(row)),
-    end: (summary) => reporters.forEach((reporter) => reporter.end(summary)),
+    end: (...end) => reporters.forEach((reporter) => reporter.end(...end)),
   };
 }
 
 /** nccl-tests' table. */
 export function tableReporter(options: PerfOptions, version: string, write: (text: string) => void): Reporter {
   return {
+    ...silent,
     start: (nRanks, devices) => write(formatHeader(options, version, nRanks, devices)),
-    progress: () => undefined,
     row: (row) =>
       write(
         `${formatRowHead(row)}${formatRowHalf(row.outOfPlace)}${formatRowHalf(row.inPlace)}${formatShortest(row.outOfPlace, row.inPlace)}\n`,
@@ -87,10 +93,10 @@ export function jsonReporter(options: PerfOptions, write: (text: string) => void
       })}\n`,
     );
   return {
+    ...silent,
     start: (nRanks) => {
       ranks = nRanks;
     },
-    progress: () => undefined,
     row: (row) => {
       line(row, 0, row.outOfPlace);
       if (row.inPlace !== undefined) line(row, 1, row.inPlace);
@@ -102,16 +108,22 @@ export function jsonReporter(options: PerfOptions, write: (text: string) => void
   };
 }
 
-/** Shows the current measurement on a progress line. */
-export function progressReporter(line: { update(text: string): void; done(): void }): Reporter {
+/** Shows the current measurement on a progress line. @param textOf describes it */
+export function progressOn<Head>(
+  line: { update(text: string): void; done(): void },
+  textOf: (head: Head) => string,
+): Reports<[], Head, unknown, []> {
   return {
     start: () => line.done(),
-    progress: (done, total, { bytes, type, operator }) =>
-      line.update(`${done}/${total} measuring ${formatSize(bytes)} ${type}${operator === 'none' ? '' : ` ${operator}`} …`),
+    progress: (done, total, head) => line.update(`${done}/${total} measuring ${textOf(head)} …`),
     row: () => line.done(),
     end: () => line.done(),
   };
 }
+
+/** Text for a size of a benchmark of nccl-tests. */
+export const describeHead = ({ bytes, type, operator }: RowHead): string =>
+  `${formatSize(bytes)} ${type}${operator === 'none' ? '' : ` ${operator}`}`;
 
 /**
  * A function that appends to a new file, and closes it with the process. Both throw SystemError `FILE` where that cannot be

@@ -194,16 +194,17 @@ async function measure(
   const report = await import('../../perf/report.js');
   const { version } = await import('../../version.js');
   return between(given, rank, options, async (comm, print, file) => {
-    const reporter =
-      rank !== 0
-        ? report.silent
-        : report.all([
-            report.progressReporter(progressLine()),
-            options.json === undefined ? report.tableReporter(given, version, print) : report.jsonReporter(given, print),
-            ...(file === undefined ? [] : [report.jsonReporter(given, file)]),
-          ]);
+    const reporter = report.all([
+      report.progressOn(progressLine(), report.describeHead),
+      options.json === undefined ? report.tableReporter(given, version, print) : report.jsonReporter(given, print),
+      ...(file === undefined ? [] : [report.jsonReporter(given, file)]),
+    ]);
     const runner = program === undefined ? undefined : await comm.program(program);
-    const { errors } = await runPerf(comm, runner === undefined ? given : by(runner, given), reporter);
+    const { errors } = await runPerf(
+      comm,
+      runner === undefined ? given : by(runner, given),
+      rank === 0 ? reporter : report.silent,
+    );
     await runner?.close();
     return errors > 0 ? 1 : 0;
   });
@@ -212,18 +213,17 @@ async function measure(
 /** Measures a benchmark of OSU or IMB. */
 async function measureMpi(given: MpiOptions, options: CommandOptions, rank: number): Promise<number> {
   const { runMpi } = await import('../../perf/mpi/run.js');
+  const { all, progressOn, silent } = await import('../../perf/report.js');
+  const { formatSize } = await import('../../perf/sizes.js');
   const report = await import('../../perf/mpi/report.js');
   const { version } = await import('../../version.js');
   return between(given, rank, options, async (comm, print, file) => {
-    const reporter =
-      rank !== 0
-        ? report.silent
-        : report.allOf([
-            report.mpiProgress(progressLine()),
-            options.json === undefined ? report.mpiTable(given, version, print) : report.mpiJson(given, print),
-            ...(file === undefined ? [] : [report.mpiJson(given, file)]),
-          ]);
-    await runMpi(comm, given, reporter);
+    const reporter = all([
+      progressOn(progressLine(), formatSize),
+      options.json === undefined ? report.mpiTable(given, version, print) : report.mpiJson(given, print),
+      ...(file === undefined ? [] : [report.mpiJson(given, file)]),
+    ]);
+    await runMpi(comm, given, rank === 0 ? reporter : silent);
     return 0;
   });
 }

@@ -1,24 +1,7 @@
-import { formatSize } from '../sizes.js';
+import { silent } from '../report.js';
 import { WINDOW } from './benchmarks.js';
 import type { MpiOptions } from './options.js';
 import type { MpiReporter } from './run.js';
-
-/** Reports to several reporters. */
-export function allOf(reporters: readonly MpiReporter[]): MpiReporter {
-  return {
-    start: (nRanks) => reporters.forEach((reporter) => reporter.start(nRanks)),
-    progress: (done, total, bytes) => reporters.forEach((reporter) => reporter.progress(done, total, bytes)),
-    row: (row) => reporters.forEach((reporter) => reporter.row(row)),
-    end: () => reporters.forEach((reporter) => reporter.end()),
-  };
-}
-
-export const silent: MpiReporter = {
-  start: () => undefined,
-  progress: () => undefined,
-  row: () => undefined,
-  end: () => undefined,
-};
 
 /** The table of OSU's micro-benchmarks or of IMB, for scripts that read those. */
 export function mpiTable(options: MpiOptions, version: string, write: (text: string) => void): MpiReporter {
@@ -74,15 +57,5 @@ export function mpiJson({ benchmark, type, api, memory }: MpiOptions, write: (te
           ...Object.fromEntries(benchmark.columns.map(({ key }, i) => [key, Number((values[i] ?? 0).toPrecision(6))])),
         })}\n`,
       ),
-  };
-}
-
-/** Shows the current size on a progress line. */
-export function mpiProgress(line: { update(text: string): void; done(): void }): MpiReporter {
-  return {
-    start: () => line.done(),
-    progress: (done, total, bytes) => line.update(`${done}/${total} measuring ${formatSize(bytes)} …`),
-    row: () => line.done(),
-    end: () => line.done(),
   };
 }

@@ -1,3 +1,4 @@
+import type { Reports } from '../report.js';
 import { Buffers, gather } from '../measure.js';
 import { scalarOf } from '../types.js';
 import type { PairedCommunicator, Repetition, Times } from './benchmarks.js';
@@ -11,12 +12,7 @@ export interface MpiRow {
 }
 
 /** Receiver of the rows on rank 0. */
-export interface MpiReporter {
-  start(nRanks: number): void;
-  progress(done: number, total: number, bytes: number): void;
-  row(row: MpiRow): void;
-  end(): void;
-}
+export type MpiReporter = Reports<[nRanks: number], number, MpiRow, []>;
 
 /** Repetitions of the first size before the clock starts: V8 compiles what all sizes share, milliseconds. */
 const FIRST_WARM_UP_MS = 400;

@@ -1,9 +1,11 @@
 import { aggregatorAddresses } from '../aggregator/aggregators.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { oddRanksOf } from '../bootstrap/rank-list.js';
 import { counted } from '../../counted.js';
 import { allowedCores } from '../detect/cores.js';
+import type { Libc } from '../device/libc.js';
 import { InvalidUsageError, namingCall } from '../../errors.js';
 import { networkNamed, networks, SOCKET_NET, type ChosenNetwork } from '#seam/transport/networks';
 import type { RankLocation } from '../channels/location.js';
@@ -35,32 +37,33 @@ export interface RankFacts {
   readonly profile?: Profile;
 }
 
-/**
- * Exchanges facts among all ranks, and throws if ranks have different settings.
- *
- * @param hasLibc true if this rank can wait for its sockets without its event loop
- * @param profile of this rank's host; all ranks use rank 0's
- * @param location of this rank, if the ranks are on several hosts
- * @param commSecret TCCL_COMM_SECRET
- */
+/** Own part of what ranks agree on. */
+export interface Contribution {
+  readonly settings: RuntimeSettings;
+  readonly config: CommunicatorConfig;
+  readonly joined: Joined;
+  /** With it, a rank can wait for its sockets without its event loop. */
+  readonly libc?: Libc | undefined;
+  /** Of this rank's host; all ranks use rank 0's. */
+  readonly profile?: Profile | undefined;
+  /** Of this rank, if the ranks are on several hosts. */
+  readonly location?: RankLocation | undefined;
+  readonly network: BootstrapEnvironment;
+}
+
+/** Exchanges facts among all ranks, and throws if ranks have different settings. */
 export async function agree(
   bootstrap: Bootstrap,
-  settings: RuntimeSettings,
-  config: CommunicatorConfig,
-  joined: Joined,
-  hasLibc: boolean,
-  profile: Profile | undefined,
-  location: RankLocation | undefined,
-  commSecret: string | undefined,
+  { settings, config, joined, libc, profile, location, network }: Contribution,
 ): Promise<RankFacts[]> {
   const mine: RankFacts = {
     algorithm: forcedAlgorithm(settings, config) ?? 'auto',
     protocol: settings.protocol ?? 'auto',
     engineThreads: engineThreads(config),
     sharedWithHost: joined.shared,
-    connectsUpTo: hasLibc ? settings.connectsUpTo : 0,
+    connectsUpTo: libc === undefined ? 0 : settings.connectsUpTo,
     ...netsOf(settings.net, joined.shared && bootstrap.localRanks.length === bootstrap.nRanks),
-    aggregators: await aggregatorAddresses({ ids: settings.aggregators, secret: commSecret }),
+    aggregators: await aggregatorAddresses({ ids: settings.aggregators, secret: network.commSecret }),
     sockets: settings.sockets,
     cores: allowedCores(),
     ...(location === undefined ? {} : { location }),
@@ -69,22 +72,13 @@ export async function agree(
   };
   const all = await bootstrap.allGather(encodeJson(mine));
   const facts = all.map((bytes) => decodeJson(bytes) as RankFacts);
-  checkAlike(
-    'TCCL_ALGO',
-    facts.map(({ algorithm }) => algorithm),
-  );
-  checkAlike(
-    'TCCL_PROTO',
-    facts.map(({ protocol }) => protocol),
-  );
-  checkAlike(
-    'TCCL_AGGREGATOR',
-    facts.map(({ aggregators }) => aggregators.join() || 'none'),
-  );
-  checkAlike(
-    'TCCL_NSOCKS_PER_CONNECTION',
-    facts.map(({ sockets }) => String(sockets)),
-  );
+  const alike: readonly (readonly [variable: string, valueOf: (fact: RankFacts) => string])[] = [
+    ['TCCL_ALGO', ({ algorithm }) => algorithm],
+    ['TCCL_PROTO', ({ protocol }) => protocol],
+    ['TCCL_AGGREGATOR', ({ aggregators: ids }) => ids.join() || 'none'],
+    ['TCCL_NSOCKS_PER_CONNECTION', ({ sockets }) => String(sockets)],
+  ];
+  for (const [variable, valueOf] of alike) checkAlike(variable, facts.map(valueOf));
   checkEngines(
     facts.map((fact) => fact.engineThreads),
     facts,

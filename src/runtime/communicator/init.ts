@@ -1,7 +1,6 @@
 import type { Bootstrap, PeerInfo } from '../bootstrap/bootstrap.js';
 import { readBootstrapEnvironment, type BootstrapEnvironment } from '../bootstrap/environment.js';
 import { chooseNics, systemInterfaces } from '../bootstrap/interfaces.js';
-import { isThrownByEveryRank } from '../failure/transfer.js';
 import { setHeartbeat } from '../bootstrap/liveness.js';
 import { processOf } from '../bootstrap/peer-info.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
@@ -10,27 +9,26 @@ import type { RankLocation } from '../channels/location.js';
 import { homeCores, homeNode, moveTo } from '../device/affinity.js';
 import { loadLibc, type Libc } from '../device/libc.js';
 import { MachineCode } from '../device/machine-code/machine-code.js';
-import { rankStates } from '../device/rank-lines.js';
-import { Team } from '../device/team.js';
 import { boardFacts } from '../observe/board-facts.js';
 import { warn } from '../warn.js';
-import { agree, netOf, type RankFacts } from './agree.js';
+import { netOf, type RankFacts } from './agree.js';
 import { wayOf } from '../transport/networks.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, ofCall, TcclError, TimeoutError } from '../../errors.js';
 import { withCallerFrames } from '../caller-stack.js';
 import { onAbort, withAnySignal } from '../abort-signals.js';
 import { Communicator } from './communicator.js';
-import { checkOptions, forcedAlgorithm, type CommunicatorConfig } from './config.js';
+import { checkOptions, type CommunicatorConfig } from './config.js';
 import type { Environment } from '../launch/environment.js';
 import type { ThreadPlacement } from '../launch/thread-placement.js';
 import type { InitOptions } from './init-options.js';
-import { joinSegment, type Joined } from './join-segment.js';
+import { joinSegment } from './join-segment.js';
 import { meet, placementOf } from './meet.js';
 import { cutOff, OutOfBandWait, TimeLimit, whileOthersCan } from './out-of-band-wait.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
-import { abandon, SharedResources, type CommunicatorParts } from './shared-resources.js';
+import type { CommunicatorParts } from './shared-resources.js';
 import { profileFor } from '../algorithms/profile.js';
+import { setUp, type SetUpSteps } from './set-up.js';
 
 /**
  * Joins the communicator of all ranks; resolves when all have joined. Without options it finds its placement itself: as a
@@ -70,11 +68,10 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
         onAbort(stop, () => late.abort(stop.reason));
         const { bootstrap, id } = await meeting;
         peers = bootstrap.peers;
-        return cutOff(setUp({ bootstrap, id, place, options, config, settings, network, env }, stop), stop).catch(
-          (error: unknown) => {
-            throw error instanceof TcclError ? ofCall(error, 'init') : error;
-          },
-        );
+        const made = setUpHere({ bootstrap, id, place, options, config, settings, network, env }, stop);
+        return cutOff(made, stop).catch((error: unknown) => {
+          throw error instanceof TcclError ? ofCall(error, 'init') : error;
+        });
       });
     });
   } finally {
@@ -126,60 +123,36 @@ interface Met {
   readonly env: Environment;
 }
 
-/** Makes the communicator of ranks that have met. @param stop ends it with its reason, which other ranks get, too */
-async function setUp(
-  { bootstrap, id, place, options, config, settings, network, env }: Met,
+/** Makes the communicator of ranks that have met; see setUp(). */
+function setUpHere(
+  { bootstrap, id, place, settings, network, options, config, env }: Met,
   stop: AbortSignal,
 ): Promise<CommunicatorParts> {
-  let joined: Joined | undefined;
-  let parts: CommunicatorParts | undefined;
-  /** Ends everything that waits for other ranks. */
-  const end = (reason: unknown): void => {
-    if (reason instanceof TimeoutError) bootstrap.fail(reason);
-    bootstrap.abort(reason as Error);
+  const { rank, nRanks } = bootstrap;
+  const loaded = loadLibc();
+  const libc = 'libc' in loaded ? loaded.libc : undefined;
+  const goHome = wayHome(bootstrap, libc, settings);
+  let doubt: string | undefined;
+  const steps: SetUpSteps = {
+    join: async () => {
+      const goBack = goHome();
+      try {
+        return await joinSegment(bootstrap, place.memory, settings);
+      } finally {
+        goBack();
+      }
+    },
+    prepare: (segment, shared) => {
+      segment.takeMemoryAt(goHome);
+      segment.board.open({ rank, nRanks, facts: boardFacts(bootstrap, secretOf(id), shared) });
+      if (settings.machineCode && libc !== undefined) segment.machineCode = new MachineCode(segment.memory, libc);
+      const found = rank === 0 ? profileFor(env) : undefined;
+      doubt = found?.doubt;
+      return { libc, profile: found?.profile, location: locationOf(bootstrap, network, id) };
+    },
+    agreed: (facts) => warnOfDoubts(bootstrap, facts, doubt, options),
   };
-  const stopGivingUp = onAbort(stop, () => end(stop.reason));
-  // Ranks that still meet give up for themselves; operations of one host would not end by that.
-  const stopListening = bootstrap.onFailure((error) => {
-    if (error instanceof TimeoutError) end(error);
-  });
-  try {
-    const loaded = loadLibc();
-    const libc = 'libc' in loaded ? loaded.libc : undefined;
-    const goHome = wayHome(bootstrap, libc, settings);
-    const goBack = goHome();
-    try {
-      joined = await joinSegment(bootstrap, place.memory, settings);
-    } finally {
-      goBack();
-    }
-    const { segment, shared } = joined;
-    segment.takeMemoryAt(goHome);
-    segment.board.open({ rank: bootstrap.rank, nRanks: bootstrap.nRanks, facts: boardFacts(bootstrap, secretOf(id), shared) });
-    if (settings.machineCode && libc !== undefined) segment.machineCode = new MachineCode(segment.memory, libc);
-    const team = Team.ofAll(segment);
-    const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};
-    const location = locationOf(bootstrap, network, id);
-    const hasLibc = libc !== undefined;
-    const facts = await agree(bootstrap, settings, config, joined, hasLibc, profile, location, network.commSecret);
-    const resources = new SharedResources({ segment, shared, libc, settings, network, id, join, options }, bootstrap.rank);
-    parts = await resources.assemble(bootstrap, team, facts, config, forcedAlgorithm(settings, config), stop);
-    warnOfDoubts(bootstrap, facts, doubt, options);
-    segment.ranks.setState(rankStates.ready);
-    // No rank may test liveness before all are marked as alive.
-    await bootstrap.barrier();
-    stop.throwIfAborted();
-    return parts;
-  } catch (error) {
-    if (isThrownByEveryRank(error)) await bootstrap.close();
-    else end(error);
-    if (parts !== undefined) abandon(parts, error);
-    joined?.segment.close();
-    throw error;
-  } finally {
-    stopListening();
-    stopGivingUp();
-  }
+  return setUp(bootstrap, { settings, network, id, join, options, config }, steps, stop);
 }
 
 /** Settings of the environment, in which init's `timeoutMs` takes the place of TCCL_TIMEOUT and TCCL_INIT_TIMEOUT. */

@@ -46,7 +46,7 @@ export interface CommunicatorParts {
 }
 
 /** Results of one init(), for its communicator and all that come from it. */
-interface SharedFacts {
+export interface SharedFacts {
   readonly segment: Segment;
   /** True if all ranks of this host share the segment. */
   readonly shared: boolean;

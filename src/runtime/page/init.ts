@@ -3,21 +3,19 @@ import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, ofCall, TcclError, TimeoutError } from '../../errors.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
 import { withCallerFrames } from '../caller-stack.js';
-import { agree } from '../communicator/agree.js';
 import { Communicator } from '../communicator/communicator.js';
-import { checkOptions, forcedAlgorithm, type CommunicatorConfig } from '../communicator/config.js';
+import { checkOptions, type CommunicatorConfig } from '../communicator/config.js';
 import { runtimeSettings } from '../communicator/options.js';
-import { abandon, SharedResources, type CommunicatorParts } from '../communicator/shared-resources.js';
+import { setUp, type SetUpSteps } from '../communicator/set-up.js';
+import type { CommunicatorParts } from '../communicator/shared-resources.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
-import { RankLines, rankStates, reaches } from '../device/rank-lines.js';
 import { loadKernels } from '../device/kernels/kernels-wasm.js';
+import { RankLines, reaches } from '../device/rank-lines.js';
 import { Segment } from '../device/segment.js';
-import { isThrownByEveryRank } from '../failure/transfer.js';
 import { createMemory } from '../device/shared-memory.js';
-import { Team } from '../device/team.js';
 import { setImmediate, setTimeout } from '../platform/platform.js';
 import { afterWatching } from '../progress/watch-clock.js';
-import { onAbort, withAnySignal } from '../abort-signals.js';
+import { withAnySignal } from '../abort-signals.js';
 import { connectInPage } from './connect.js';
 import { makeChannel } from './port-connection.js';
 import { checkIsolated, placeHere, type PagePlace, type RankPlace } from './place.js';
@@ -71,51 +69,22 @@ async function join(options: PageInitOptions): Promise<CommunicatorParts> {
   const lift = afterWatching(settings.initTimeoutMs, () => late.abort(missing(segment.ranks, place, settings.initTimeoutMs)));
   try {
     return await withAnySignal([signal, late.signal], async (stop) => {
-      const bootstrap = await connectInPage(place, options.device, stop);
-      let parts: CommunicatorParts | undefined;
-      const end = (reason: unknown): void => {
-        if (reason instanceof TimeoutError) bootstrap.fail(reason);
-        bootstrap.abort(reason as Error);
-      };
-      const stopListening = onAbort(stop, () => end(stop.reason));
-      try {
-        const facts = { job: '', version: '', shared: true, hosts: [] };
-        segment.board.open({ rank: place.rank, nRanks: place.nRanks, facts });
-        const team = Team.ofAll(segment);
-        const id = UniqueId.create({ host: 'page', port: 1 });
-        const joined = { segment, shared: true, reason: undefined };
-        const ranks = await agree(bootstrap, settings, config, joined, false, undefined, undefined, undefined);
-        const resources = new SharedResources(
-          {
-            segment,
-            shared: true,
-            libc: undefined,
-            settings,
-            network: noNetwork,
-            id,
-            join: () => Promise.reject(notInPage('grow')),
-            options,
-            onLeft: () => endSoon(place),
-          },
-          place.rank,
-        );
-        parts = await resources.assemble(bootstrap, team, ranks, config, forcedAlgorithm(settings, config), stop);
-        segment.ranks.setState(rankStates.ready);
-        await bootstrap.barrier();
-        stop.throwIfAborted();
-        return parts;
-      } catch (error) {
-        if (isThrownByEveryRank(error)) await bootstrap.close();
-        else end(error);
-        if (parts !== undefined) abandon(parts, error);
+      const bootstrap = await connectInPage(place, options.device, stop).catch((error: unknown) => {
+        segment.close();
         throw error;
-      } finally {
-        stopListening();
-      }
+      });
+      const id = UniqueId.create({ host: 'page', port: 1 });
+      const ofInit = { settings, network: noNetwork, id, join: notInPage, options, onLeft: () => endSoon(place), config };
+      const steps: SetUpSteps = {
+        join: () => ({ segment, shared: true, reason: undefined }),
+        prepare: () => {
+          const facts = { job: '', version: '', shared: true, hosts: [] };
+          segment.board.open({ rank: place.rank, nRanks: place.nRanks, facts });
+          return {};
+        },
+      };
+      return setUp(bootstrap, ofInit, steps, stop);
     });
-  } catch (error) {
-    segment.close();
-    throw error;
   } finally {
     lift();
   }
@@ -141,6 +110,6 @@ function missing(lines: RankLines, { nRanks }: PagePlace, limitMs: number): Time
   });
 }
 
-function notInPage(call: string): InvalidArgumentError {
-  return new InvalidArgumentError('ARGUMENT_TYPE', `${call}: a page starts its ranks with spawnRanks, all at once`);
+function notInPage(): Promise<never> {
+  return Promise.reject(new InvalidArgumentError('ARGUMENT_TYPE', 'grow: a page starts its ranks with spawnRanks, all at once'));
 }
