@@ -25,6 +25,7 @@ export type {
 export type { CallOptions, TimedCallOptions } from './runtime/algorithms/arguments.js';
 export type { Explanation } from './runtime/communicator/explain.js';
 export { group, groupSync } from './runtime/communicator/group.js';
+export type { Graph, GraphNeighbours } from './runtime/communicator/graph.js';
 export type { Grid, GridOptions, Halo } from './runtime/communicator/grid.js';
 export { init } from './runtime/communicator/init.js';
 export type { InitOptions } from './runtime/communicator/init-options.js';

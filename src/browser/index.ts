@@ -17,6 +17,7 @@ export type { Agreement, ChildOptions, CommunicatorConfig, ShrinkOptions } from 
 export type { CallOptions, TimedCallOptions } from '../runtime/algorithms/arguments.js';
 export type { Explanation } from '../runtime/communicator/explain.js';
 export { group, groupSync } from '../runtime/communicator/group.js';
+export type { Graph, GraphNeighbours } from '../runtime/communicator/graph.js';
 export type { Grid, GridOptions, Halo } from '../runtime/communicator/grid.js';
 export { init } from '../runtime/page/init.js';
 export type { PageInitOptions as InitOptions } from '../runtime/page/options.js';

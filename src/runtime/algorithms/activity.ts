@@ -3,7 +3,7 @@ import { describeElements, typeOfCode, type DataType } from '../device/types.js'
 import { describeCall, encodeCall, readCall, type Call } from './call.js';
 
 /** Calls over the bootstrap network. Reports contain the index in this list. */
-export const outOfBandCalls = ['init', 'split', 'stream', 'shrink', 'grow', 'window', 'program', 'agree'] as const;
+export const outOfBandCalls = ['init', 'split', 'stream', 'shrink', 'grow', 'window', 'program', 'agree', 'graph'] as const;
 export type OutOfBandCall = (typeof outOfBandCalls)[number];
 /** Calls of the remaining ranks, which no barrier precedes. */
 export type CallOfRest = 'shrink' | 'agree';

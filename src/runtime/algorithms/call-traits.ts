@@ -67,6 +67,7 @@ const derivedTraits = {
   program: { uncounted: true, meets: true },
   reduceObject: { uncounted: true },
   allReduceObject: { uncounted: true },
+  graph: { uncounted: true, meets: true },
 } as const satisfies Record<string, CallTraits>;
 
 export type DerivedCall = Exclude<keyof typeof derivedTraits, ''>;

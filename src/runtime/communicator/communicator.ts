@@ -34,6 +34,7 @@ import {
 import { explainCall, explainContextOf, type Explanation } from './explain.js';
 import { blockingLimit, currentGroup, group, groupSync, type GroupMember } from './group.js';
 import { makeGroupMember } from './group-member.js';
+import { checkGraph, checkNeighbours, Graph, type GraphNeighbours } from './graph.js';
 import { checkGrow, grow } from './grow.js';
 import { Lifecycle } from './lifecycle.js';
 import { Messenger } from '../messages/messenger.js';
@@ -50,6 +51,7 @@ import { ReductionChain, Scratch, type ReductionName } from '../operators/reduct
 import { warnNow } from '../warn.js';
 import { checkWindow } from '../windows/window-arguments.js';
 import type { AnyProgram } from '../../planner/schedule/program.js';
+import { gatherJson } from '../bootstrap/gather-json.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import { dataHost } from '../algorithms/data-host.js';
 import { ProgramRunner, type ScheduleMaker } from '../programs/program.js';
@@ -337,6 +339,25 @@ export class Communicator extends MessageCalls {
         address,
         type,
       );
+    });
+  }
+
+  /**
+   * Makes a graph of the ranks, for exchanges between neighbours. All ranks call it, each with its own neighbours: a list, if
+   * they list it too, or the ranks that it receives from and those that it sends to. A rank may be listed more than once, and
+   * list itself.
+   *
+   * @throws InvalidArgumentError `ARGUMENT_RANGE` on all ranks, with the ranks of an edge that only one of them lists
+   */
+  async graph(neighbours: readonly number[] | GraphNeighbours, options?: CallLimits): Promise<Graph> {
+    this.#checkUsable('graph');
+    const mine = this.#ofThisRank(() => {
+      checkLimits('graph', options);
+      return checkNeighbours(neighbours, this.nRanks);
+    });
+    return this.#outOfBand.withAll('graph', { timeoutMs: this.#longestMs, ...options }, async () => {
+      checkGraph(await gatherJson(this.#parts.bootstrap, 'graph', mine));
+      return new Graph(this.neighbourhood, mine);
     });
   }
 

@@ -10,6 +10,7 @@ import {
 } from '../algorithms/arguments.js';
 import type { MovableArray } from '../device/types.js';
 import { asGroup, asGroupSync } from './group.js';
+import { Neighbourhood, type NeighbourhoodMember } from './neighbourhood.js';
 
 /** Options of a grid. */
 export interface GridOptions {
@@ -29,29 +30,23 @@ export interface Halo {
   readonly recvHigh?: MovableArray | undefined;
 }
 
-/** The part of a communicator that a grid uses. */
-interface GridMember {
-  readonly rank: number;
-  readonly nRanks: number;
-  /** Adds a message to the group whose body is running; `call` is what the program called. */
-  addMessage(call: string, sends: boolean, array: MovableArray, peer: number, options: CallOptions | undefined): void;
-}
-
 /**
  * The ranks of a communicator as a Cartesian grid, the last dimension the fastest: in a grid of 2 by 3, rank 4 is at [1,
- * 1]. Making one exchanges no data.
+ * 1]. Making one exchanges no data. For {@link neighborAllGather} and {@link neighborAllToAll}, each dimension has two
+ * neighbours, the lower one first.
  */
-export class Grid {
+export class Grid extends Neighbourhood {
   /** Number of ranks in each dimension. */
   readonly dimensions: readonly number[];
   /** True for each closed dimension. */
   readonly periodic: readonly boolean[];
   /** Place of this rank. */
   readonly coordinates: readonly number[];
-  readonly #member: GridMember;
+  readonly #neighbours: readonly (number | null)[];
 
   /** @internal Made by Communicator.grid(). Throws ARGUMENT_TYPE, ARGUMENT_RANGE or UNKNOWN_NAME. */
-  constructor(member: GridMember, dimensions: readonly number[], options: GridOptions) {
+  constructor(member: NeighbourhoodMember, dimensions: readonly number[], options: GridOptions) {
+    super(member);
     checkDimensions(dimensions, member.nRanks);
     checkCallOptions('grid', options, ['periodic']);
     const { periodic = false } = options;
@@ -68,15 +63,18 @@ export class Grid {
         `grid: periodic is true or false, or an array of these, not ${describeValue(wrong)}`,
       );
     }
-    this.#member = member;
     this.dimensions = [...dimensions];
     this.periodic = typeof periodic === 'boolean' ? dimensions.map(() => periodic) : [...periodic];
     this.coordinates = this.coordinatesOf(member.rank);
+    this.#neighbours = dimensions.flatMap((_, d) => {
+      const { low, high } = this.neighbours(d);
+      return [low, high];
+    });
   }
 
   /** Place of a rank. Throws ARGUMENT_RANGE. */
   coordinatesOf(rank: number): number[] {
-    checkPeer('coordinatesOf', rank, this.#member.nRanks);
+    checkPeer('coordinatesOf', rank, this.member.nRanks);
     let rest = rank;
     const reversed = [...this.dimensions].reverse().map((size) => {
       const at = rest % size;
@@ -136,10 +134,6 @@ export class Grid {
     });
   }
 
-  /**
-   * In a closed dimension of one or two ranks both neighbours are the same rank: its message to the lower neighbour arrives
-   * first, from above.
-   */
   #start(name: string, halos: readonly (Halo | undefined)[], options: CallOptions | undefined): void {
     const given: unknown = halos;
     if (!Array.isArray(given)) throw noHalos(name, given);
@@ -149,18 +143,31 @@ export class Grid {
         `${name}: there are borders for ${String(halos.length)} dimensions, but the grid has ${String(this.dimensions.length)}; pass one entry a dimension`,
       );
     }
-    for (const [dimension, halo] of halos.entries()) {
-      if (halo === undefined) continue;
-      checkOptionNames(name, halo, borderNames, '[{ sendLow, recvHigh }]');
-      const { low, high } = this.neighbours(dimension);
-      const move = (call: 'send' | 'recv', array: MovableArray | undefined, peer: number | null): void => {
-        if (array !== undefined && peer !== null) this.#member.addMessage(name, call === 'send', array, peer, options);
-      };
-      move('send', halo.sendLow, low);
-      move('send', halo.sendHigh, high);
-      move('recv', halo.recvHigh, high);
-      move('recv', halo.recvLow, low);
-    }
+    for (const halo of halos) if (halo !== undefined) checkOptionNames(name, halo, borderNames, '[{ sendLow, recvHigh }]');
+    this.exchangeParts(
+      name,
+      halos.flatMap((halo) => [halo?.sendLow, halo?.sendHigh]),
+      halos.flatMap((halo) => [halo?.recvLow, halo?.recvHigh]),
+      options,
+    );
+  }
+
+  /** @internal */
+  protected override get from(): readonly (number | null)[] {
+    return this.#neighbours;
+  }
+
+  /** @internal */
+  protected override get to(): readonly (number | null)[] {
+    return this.#neighbours;
+  }
+
+  /**
+   * @internal In a closed dimension of one or two ranks both neighbours are the same rank: its message to the lower neighbour
+   * arrives first, from above.
+   */
+  protected override receiveOrder(n: number): number {
+    return n ^ 1;
   }
 }
 

@@ -14,6 +14,7 @@ import type {
   SendOptions,
   TaggedLimits,
 } from './message-exchange.js';
+import type { NeighbourhoodMember } from './neighbourhood.js';
 import { ObjectCalls } from './object-calls.js';
 
 /** Messages between two ranks, and calls made of them. */
@@ -104,11 +105,16 @@ export abstract class MessageCalls extends ObjectCalls {
    */
   grid(dimensions: readonly number[], options: GridOptions = {}): Grid {
     try {
-      const { rank, nRanks } = this;
-      return new Grid({ rank, nRanks, addMessage: (...message) => this.messages.add(...message) }, dimensions, options);
+      return new Grid(this.neighbourhood, dimensions, options);
     } catch (error) {
       throw errorOfCall(error, this.rank);
     }
+  }
+
+  /** @internal What exchanges with neighbours use. */
+  protected get neighbourhood(): NeighbourhoodMember {
+    const { rank, nRanks } = this;
+    return { rank, nRanks, addMessage: (...message) => this.messages.add(...message) };
   }
 
   /**
