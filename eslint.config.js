@@ -264,6 +264,7 @@ export default tseslint.config(
     // `process.exit` does not come back, which the rule cannot see.
     rules: { 'no-fallthrough': 'off' },
   },
+  { files: ['examples/page/{main,rank}.mjs'], languageOptions: { globals: globals.browser } },
   { files: ['examples/**/*', 'bench/**/*', 'test/**/*', 'testing/**/*'], rules: { 'no-console': 'off' } },
   {
     files: ['src/cli/**/*.ts'],
