@@ -99,3 +99,6 @@ export function hostsTarget({ coll, ranks, bytes }, api) {
   if (coll === 'all_reduce') return targets[bytes];
   return bytes === 1048576 || bytes === 16777216 ? 0.9 : undefined;
 }
+
+/** Two workers of a page: this many times two threads of Node.js from some size on, and at most so many µs below. */
+export const browserTarget = { fromBytes: 1024, ratio: 1.2, smallUs: 0.5 };
