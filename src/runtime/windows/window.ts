@@ -336,6 +336,8 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
     if (lane !== undefined) return this.#changes.through(lane, change, offset, this.#recorded(code, peer, count, ended));
     this.#parts.pointToPoint.recorder?.operation(code, peer, count);
     this.#changes.here(change, part.address + offset);
+    // For a program that repeats this until another rank, whose changes this one carries out, has released a lock.
+    this.#lanes.poll();
     ended?.();
     return undefined;
   }
