@@ -1,7 +1,8 @@
 import type { Parameters } from '../parameters.js';
+import type { PairMessage } from '../schedule/pairs.js';
 import type { ScheduledCollective } from '../schedule/schedule.js';
 import type { Environment } from '../simulate/environment.js';
-import { type SimulateOptions, Simulator } from '../simulate/simulate.js';
+import { type MessagesOptions, type SimulateOptions, Simulator } from '../simulate/simulate.js';
 import { busFactor, type Choice } from '../tuning/choose.js';
 import { type Tuning, tune } from '../tuning/tune.js';
 import { machinesOf, type PreparedHosts } from './cluster.js';
@@ -79,6 +80,38 @@ export function predictCall(
       ...(unmeasured.length === 0 ? {} : { unmeasured }),
     },
   ];
+}
+
+/**
+ * The prediction for messages between ranks that one kernel of each rank carries; none where no rank sends to another. Its size
+ * is that of all messages of the rank that sends or receives most, its bandwidth that of this rank.
+ *
+ * @throws RangeError for a rank that the cluster lacks
+ */
+export function predictMessages(
+  simulator: Simulator,
+  messages: readonly PairMessage[],
+  options: Pick<MessagesOptions, 'environment'> = {},
+): PredictedRow[] {
+  const simulated = simulator.simulateMessages(messages, options);
+  if (simulated === undefined) return [];
+  const { timeUs, choice } = simulated;
+  const bytes = busiestBytes(messages);
+  const { least, most, unmeasured } = simulator.interval('AllToAll', bytes, options.environment);
+  return [
+    {
+      ...{ bytes, choice, timeUs, leastUs: timeUs * least, mostUs: timeUs * most, busGBps: bytes / timeUs / 1000 },
+      ...(unmeasured.length === 0 ? {} : { unmeasured }),
+    },
+  ];
+}
+
+/** Bytes that the busiest rank sends or receives. */
+export function busiestBytes(messages: readonly PairMessage[]): number {
+  const sums = new Map<number, number>();
+  for (const { from, to, bytes } of messages)
+    for (const key of [2 * from, 2 * to + 1]) sums.set(key, (sums.get(key) ?? 0) + bytes);
+  return [...sums.values()].reduce((most, sum) => Math.max(most, sum), 0);
 }
 
 /** Bus bandwidth by algorithm bandwidth, as nccl-tests counts it. */

@@ -42,6 +42,9 @@ export interface FlightMessage {
   readonly state: string;
   readonly calledAt: string;
   readonly order: number;
+  /** Number of its batch among those of the recording. */
+  readonly batch: number;
+  readonly measured?: FlightMeasurement;
 }
 
 /** Recording of one rank. */
@@ -90,7 +93,7 @@ export function readFlightRecording(value: Fields, name: string, place: TextPlac
     place,
     isCut: Number(entries[0]?.['record_id'] ?? 0) > 0,
     calls: batches(entries.filter((entry) => !isMessage(entry))).map((batch) => call(batch, order)),
-    messages: batches(entries.filter(isMessage)).flatMap((batch) => messages(batch, order)),
+    messages: batches(entries.filter(isMessage)).flatMap((batch, number) => messages(batch, number, order)),
   };
 }
 
@@ -103,6 +106,8 @@ interface Batch {
   readonly sequence: number;
   readonly entries: Fields[];
   state: string;
+  /** Of its calls, or of all together. */
+  readonly durationsMs: number[];
   isClosed: boolean;
 }
 
@@ -118,12 +123,13 @@ function batches(entries: readonly Fields[]): Batch[] {
     const key = `${sequence} ${group}`;
     let batch = open.get(key);
     if (batch === undefined) {
-      batch = { group, sequence, entries: [], state: '', isClosed: false };
+      batch = { group, sequence, entries: [], state: '', durationsMs: [], isClosed: false };
       open.set(key, batch);
       all.push(batch);
     }
     if (batch.entries.length === 0 || operationOf(entry) !== COALESCED) batch.entries.push(entry);
     batch.state = textOf(entry['state'], '');
+    if (typeof entry['duration_ms'] === 'number') batch.durationsMs.push(entry['duration_ms']);
     if (operationOf(entry) !== COALESCED) continue;
     batch.isClosed = true;
     open.delete(key);
@@ -163,7 +169,7 @@ function calledAt(entry: Fields): string {
 /** More operations of a batch than this are not written out. */
 const SHOWN_OPERATIONS = 3;
 
-function call({ group, sequence, entries, state }: Batch, order: ReadonlyMap<Fields, number>): FlightCall {
+function call({ group, sequence, entries, state, durationsMs }: Batch, order: ReadonlyMap<Fields, number>): FlightCall {
   const operations = [...new Set(entries.map(operationOf))];
   const [first] = entries;
   return {
@@ -174,16 +180,15 @@ function call({ group, sequence, entries, state }: Batch, order: ReadonlyMap<Fie
     state,
     calledAt: first === undefined ? '' : calledAt(first),
     order: first === undefined ? -1 : (order.get(first) ?? -1),
-    ...measurementOf(entries),
+    ...measurementOf(entries, durationsMs),
   };
 }
 
-function measurementOf(entries: readonly Fields[]): Pick<FlightCall, 'measured'> {
+function measurementOf(entries: readonly Fields[], durationsMs: readonly number[]): Pick<FlightCall, 'measured'> {
   const [first] = entries;
   const created = Number(first?.['time_created_ns']);
   if (first === undefined || !(created > 0)) return {};
   const elements = (name: string) => entries.reduce((sum, entry) => sum + elementsOf(entry[name]), 0);
-  const durations = entries.map((entry) => entry['duration_ms']).filter((each) => typeof each === 'number');
   const types = Array.isArray(first['input_dtypes']) ? first['input_dtypes'] : [];
   return {
     measured: {
@@ -191,12 +196,16 @@ function measurementOf(entries: readonly Fields[]): Pick<FlightCall, 'measured'>
       outputElements: elements('output_sizes'),
       type: textOf(types[0], ''),
       createdUs: created / 1000,
-      durationUs: durations.length === 0 ? undefined : 1000 * Math.max(...durations),
+      durationUs: durationsMs.length === 0 ? undefined : 1000 * Math.max(...durationsMs),
     },
   };
 }
 
-function messages({ group, entries, state, isClosed }: Batch, order: ReadonlyMap<Fields, number>): FlightMessage[] {
+function messages(
+  { group, entries, state, durationsMs, isClosed }: Batch,
+  batch: number,
+  order: ReadonlyMap<Fields, number>,
+): FlightMessage[] {
   return entries.flatMap((entry): FlightMessage[] => {
     const [, name, peer] = messagePattern.exec(operationOf(entry)) ?? [];
     if (name === undefined || peer === undefined) return [];
@@ -210,6 +219,8 @@ function messages({ group, entries, state, isClosed }: Batch, order: ReadonlyMap
         state: isClosed ? state : textOf(entry['state'], ''),
         calledAt: calledAt(entry),
         order: order.get(entry) ?? -1,
+        batch,
+        ...measurementOf([entry], durationsMs),
       },
     ];
   });

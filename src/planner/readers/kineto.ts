@@ -13,11 +13,26 @@ export interface KinetoCall {
   /** Elements of the input and of the output; 0 where the profile lacks them. */
   readonly inputElements: number;
   readonly outputElements: number;
+  /** Rows of the input for each rank, and of the output from each, of an all-to-all; undefined where equal or cut. */
+  readonly inputSplits: readonly number[] | undefined;
+  readonly outputSplits: readonly number[] | undefined;
+  /** Sends and receives that the kernel carries. */
+  readonly messages: readonly KinetoMessage[];
   /** The same for all ranks of a call (`Comms Id`); undefined in older profiles. */
   readonly id: string | undefined;
   readonly stream: string;
   readonly startUs: number;
   readonly durationUs: number;
+}
+
+/** A message that a rank sends or receives. */
+export interface KinetoMessage {
+  readonly isSend: boolean;
+  /** The other rank, by its number in the job. */
+  readonly peer: number;
+  readonly elements: number;
+  /** Type of the elements, as PyTorch names it. */
+  readonly type: string;
 }
 
 /** Profile of one rank: the Chrome trace that `torch.profiler` exports. */
@@ -52,9 +67,11 @@ export function readKineto(value: Fields): KinetoTrace {
   const asked = new Map<unknown, Fields>();
   for (const event of events) {
     const given = argsOf(event);
-    if (event['name'] === 'record_param_comms' && 'Collective name' in given) asked.set(given['External id'], given);
+    if (event['name'] === 'record_param_comms' && 'Collective name' in given && 'External id' in given)
+      asked.set(given['External id'], given);
   }
   const annotated = annotations(events, numberOf(job['world_size']));
+  const batchOf = messageBatches(events);
   const calls: KinetoCall[] = [];
   const compute: [number, number][] = [];
   for (const event of events) {
@@ -69,7 +86,12 @@ export function readKineto(value: Fields): KinetoTrace {
     const own = argsOf(event);
     const given =
       'Collective name' in own ? own : { ...own, ...(asked.get(own['External id']) ?? annotated(own['correlation'])) };
-    calls.push({ ...callOf(given, kernel, groups), stream: textOf(own['stream']), startUs, durationUs });
+    const single = messageOf(given);
+    const batch = single === undefined && kernel.startsWith('SendRecv') ? batchOf(own['correlation']) : [];
+    const messages = single === undefined ? batch.flatMap((each) => messageOf(each) ?? []) : [single];
+    // A batch has the group of its messages.
+    const described = textOf(given['Process Group Name']) === '' ? { ...batch[0], ...given } : given;
+    calls.push({ ...callOf(described, kernel, groups), messages, stream: textOf(own['stream']), startUs, durationUs });
   }
   const devices = Array.isArray(value['deviceProperties']) ? value['deviceProperties'].filter(isFields) : [];
   return {
@@ -98,7 +120,6 @@ interface Annotation {
 function annotations(events: readonly Fields[], nRanks: number | undefined): (correlation: unknown) => Fields | undefined {
   const byThread = new Map<string, Annotation[]>();
   const launches = new Map<unknown, Fields>();
-  const threadOf = ({ pid, tid }: Fields) => `${String(pid)} ${String(tid)}`;
   for (const event of events) {
     if (event['cat'] === 'cuda_runtime' || event['cat'] === 'cuda_driver') launches.set(argsOf(event)['correlation'], event);
     const [, name] = /^nccl:(\w+)$/.exec(textOf(event['name'])) ?? [];
@@ -124,6 +145,57 @@ function annotations(events: readonly Fields[], nRanks: number | undefined): (co
   };
 }
 
+/** The message of a send or a receive. */
+function messageOf(given: Fields): KinetoMessage | undefined {
+  const name = textOf(given['Collective name']);
+  const isSend = name === 'send';
+  if (!isSend && name !== 'recv') return undefined;
+  const peer = numberOf(given[isSend ? 'Dst Rank' : 'Src Rank']);
+  if (peer === undefined) return undefined;
+  const elements = numberOf(given[isSend ? 'In msg nelems' : 'Out msg nelems']) ?? 0;
+  return { isSend, peer, elements, type: textOf(given['dtype']) };
+}
+
+/**
+ * Sends and receives that PyTorch gave NCCL together (`batch_isend_irecv`) are recorded one by one on the thread that then
+ * launches their kernel.
+ *
+ * @returns a function that finds the records of a kernel by its correlation with a launch: those since the launch before
+ */
+function messageBatches(events: readonly Fields[]): (correlation: unknown) => readonly Fields[] {
+  const correlations = new Set<unknown>();
+  const byThread = new Map<string, { readonly atUs: number; readonly event: Fields; readonly isLaunch: boolean }[]>();
+  for (const event of events)
+    if (event['cat'] === 'kernel' && /^nccl(?:Dev)?Kernel_?SendRecv/.test(textOf(event['name'])))
+      correlations.add(argsOf(event)['correlation']);
+  for (const event of events) {
+    const isLaunch =
+      (event['cat'] === 'cuda_runtime' || event['cat'] === 'cuda_driver') && correlations.has(argsOf(event)['correlation']);
+    const isMessage = event['name'] === 'record_param_comms' && messageOf(argsOf(event)) !== undefined;
+    if (!isLaunch && !isMessage) continue;
+    const thread = threadOf(event);
+    const own = byThread.get(thread) ?? [];
+    byThread.set(thread, own);
+    own.push({ atUs: Number(event['ts']), event, isLaunch });
+  }
+  const batches = new Map<unknown, readonly Fields[]>();
+  for (const own of byThread.values()) {
+    let pending: Fields[] = [];
+    for (const { event, isLaunch } of own.sort((a, b) => a.atUs - b.atUs)) {
+      if (!isLaunch) pending.push(argsOf(event));
+      else {
+        batches.set(argsOf(event)['correlation'], pending);
+        pending = [];
+      }
+    }
+  }
+  return (correlation) => batches.get(correlation) ?? [];
+}
+
+function threadOf({ pid, tid }: Fields): string {
+  return `${String(pid)} ${String(tid)}`;
+}
+
 /** PyTorch's names of types by those of C++. */
 const typesOfC: Readonly<Record<string, string>> = {
   ...{ 'long int': 'Long', 'unsigned char': 'Byte', 'signed char': 'Char', 'short int': 'Short' },
@@ -144,7 +216,7 @@ function callOf(
   given: Fields,
   kernel: string,
   groups: ReadonlyMap<string, readonly number[]>,
-): Omit<KinetoCall, 'stream' | 'startUs' | 'durationUs'> {
+): Omit<KinetoCall, 'messages' | 'stream' | 'startUs' | 'durationUs'> {
   const group = textOf(given['Process Group Name'] ?? given['Process Group ID']);
   const size = numberOf(given['Group size']) ?? 0;
   return {
@@ -155,6 +227,8 @@ function callOf(
     type: textOf(given['dtype']),
     inputElements: numberOf(given['In msg nelems']) ?? 0,
     outputElements: numberOf(given['Out msg nelems']) ?? 0,
+    inputSplits: splitsOf(given['In split size'], size),
+    outputSplits: splitsOf(given['Out split size'], size),
     id: textOf(given['Comms Id']) || undefined,
   };
 }
@@ -170,6 +244,14 @@ function ranksOf(given: Fields, size: number): readonly number[] | undefined {
   return start === undefined || stride === undefined || start < 0 || stride < 1 || size > 1e6
     ? undefined
     : Array.from({ length: size }, (_, index) => start + index * stride);
+}
+
+/** Sizes of parts, one for each rank: a list, or its text, which PyTorch cuts where it is long. */
+function splitsOf(listed: unknown, size: number): readonly number[] | undefined {
+  const splits = Array.isArray(listed)
+    ? listed.map(Number)
+    : [...textOf(listed).matchAll(/\d{1,15}/g)].map(([rows]) => Number(rows));
+  return splits.length === size && splits.some((rows) => rows !== splits[0]) ? splits : undefined;
 }
 
 function groupsOf(config: unknown): ReadonlyMap<string, readonly number[]> {

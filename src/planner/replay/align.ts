@@ -1,4 +1,4 @@
-import type { JobCall } from './join.js';
+import type { JobCall } from './job-call.js';
 import type { Interval, RankCall, RankTrace } from './trace.js';
 
 /** Traces on one clock. */
@@ -21,9 +21,14 @@ const JUMP_US = 1000;
 /** Clocks of GPUs count nanoseconds. */
 const LEAST_TIME_US = 1e-3;
 
-/** Collectives that end on all ranks together: of others, such as a broadcast, the root is done first. */
-const isSymmetric = ({ collective }: JobCall) =>
-  collective === 'AllReduce' || collective === 'AllGather' || collective === 'ReduceScatter' || collective === 'AllToAll';
+/**
+ * Calls that end on all ranks together: of others, such as a broadcast, the root is done first. Both ends of a message are done
+ * with its last chunk.
+ */
+const isSymmetric = ({ collective, messages, size }: JobCall) =>
+  collective === undefined
+    ? messages !== undefined && size === 2
+    : collective === 'AllReduce' || collective === 'AllGather' || collective === 'ReduceScatter' || collective === 'AllToAll';
 
 /**
  * Aligns the clocks of ranks by collectives, which end on all ranks together. Beginning with the rank with most calls, each rank
@@ -74,9 +79,7 @@ export function alignClocks(traces: readonly RankTrace[], calls: readonly JobCal
   }
   const alone = traces.filter(({ rank, calls: own }) => own.length > 0 && !clocks.has(rank)).map(({ rank }) => rank);
   if (alone.length > 0 && traces.length > 1)
-    notes.push(
-      `${alone.length} of ${traces.length} ranks have no collective in common with others: their clocks stay as they are`,
-    );
+    notes.push(`${alone.length} of ${traces.length} ranks have no call in common with others: their clocks stay as they are`);
   return { clocks, notes };
 }
 

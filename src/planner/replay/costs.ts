@@ -1,12 +1,13 @@
 import type { Parameters } from '../parameters.js';
 import { type Cluster, prepareCluster } from '../plan/cluster.js';
 import { applyOverrides, gpuNumbers } from '../plan/overrides.js';
-import { predictCall, type PredictedRow, simulatorOf } from '../plan/prediction.js';
+import { predictCall, type PredictedRow, predictMessages, simulatorOf } from '../plan/prediction.js';
+import type { PairMessage } from '../schedule/pairs.js';
 import type { Environment } from '../simulate/environment.js';
 import { fairRates } from '../simulate/fair-share.js';
 import type { Simulator } from '../simulate/simulate.js';
-import { timelineOf } from '../simulate/timeline.js';
-import type { JobCall } from './join.js';
+import { timelineOf, timelineOfMessages } from '../simulate/timeline.js';
+import type { JobCall } from './job-call.js';
 import type { CallCosts } from './run.js';
 
 /** The cluster that a job is replayed on. */
@@ -50,6 +51,9 @@ const MOST_LOAD_BYTES = 2 ** 23;
 /** The most ranks of a call whose loads are computed: every slice of every rank is executed for them. */
 const MOST_LOAD_RANKS = 128;
 
+/** The most ranks of an all-to-all whose parts are simulated one by one; those of more ranks are taken as equally large. */
+export const MOST_UNEVEN_RANKS = 128;
+
 /** Costs of a job's calls on a cluster: predicted, or where there is no prediction as they were measured. */
 export class ClusterCosts implements CallCosts {
   readonly nRanks: number;
@@ -86,16 +90,20 @@ export class ClusterCosts implements CallCosts {
   /** The prediction of a call; undefined where its kind, size or ranks are unknown, or NCCL has no way for it. */
   predicted(call: JobCall): PredictedRow | undefined {
     const { collective, bytes, type } = call;
-    if (collective === undefined || bytes === 0) return undefined;
-    const group = this.#groupOf(call);
+    const group = bytes === 0 ? undefined : this.#groupOf(call);
     if (group === undefined) return undefined;
-    const key = `${this.#keyOf(group.parts)} ${collective} ${bytes} ${type ?? ''}`;
+    const messages = messagesIn(call);
+    if (messages === undefined && collective === undefined) return undefined;
+    const key = `${this.#keyOf(group.parts)} ${messages === undefined ? `${collective ?? ''} ${bytes} ${type ?? ''}` : textOf(messages)}`;
     if (!this.#rows.has(key)) {
       const { environment } = this.#of;
-      const [row] = predictCall(group.simulator, collective, bytes, {
-        ...(environment === undefined ? {} : { environment }),
-        ...(type === undefined ? {} : { dataType: type }),
-      });
+      const given = environment === undefined ? {} : { environment };
+      const [row] =
+        messages !== undefined
+          ? predictMessages(group.simulator, messages, given)
+          : collective === undefined
+            ? []
+            : predictCall(group.simulator, collective, bytes, { ...given, ...(type === undefined ? {} : { dataType: type }) });
       this.#rows.set(key, row);
     }
     return this.#rows.get(key);
@@ -126,16 +134,24 @@ export class ClusterCosts implements CallCosts {
     const row = this.predicted(call);
     const group = this.#groupOf(call);
     const { collective, bytes } = call;
-    if (row === undefined || group === undefined || collective === undefined || call.size > MOST_LOAD_RANKS) return [];
-    const key = `${group.parts.map(({ host, gpus }) => `${host}: ${gpus.join()}`).join(' ')} ${collective} ${bytes}`;
+    if (row === undefined || group === undefined || call.size > MOST_LOAD_RANKS) return [];
+    const messages = messagesIn(call);
+    const what = messages === undefined ? `${collective ?? ''} ${bytes}` : textOf(messages);
+    const key = `${group.parts.map(({ host, gpus }) => `${host}: ${gpus.join()}`).join(' ')} ${what}`;
     let loads = this.#loads.get(key);
     if (loads === undefined) {
       const part = Math.min(bytes, MOST_LOAD_BYTES);
       const { environment } = this.#of;
-      const timeline = timelineOf(group.simulator, collective, part, {
-        ...(environment === undefined ? {} : { environment }),
-        ...(row.choice === undefined ? {} : { choice: row.choice }),
-      });
+      const given = environment === undefined ? {} : { environment };
+      const timeline =
+        messages !== undefined
+          ? timelineOfMessages(group.simulator, scaled(messages, part / bytes), given)
+          : collective === undefined
+            ? undefined
+            : timelineOf(group.simulator, collective, part, {
+                ...given,
+                ...(row.choice === undefined ? {} : { choice: row.choice }),
+              });
       loads = (timeline?.links ?? []).map(({ node, name, load, meanLoad }) => ({
         key: `${group.parts[node]?.host ?? -1 - node} ${name}`,
         load: Math.min(1, (meanLoad * load.length * (timeline?.stepUs ?? 0) * (bytes / part)) / row.timeUs),
@@ -190,6 +206,22 @@ export class ClusterCosts implements CallCosts {
   #keyOf(parts: readonly Part[]): string {
     return parts.map(({ host, gpus }) => `${this.#hosts[host]?.kind ?? -1}: ${gpus.join()}`).join(' ');
   }
+}
+
+/** The messages of a call by the places of its ranks in the communicator; undefined of collectives whose parts are alike. */
+function messagesIn({ messages, members = [], size, collective }: JobCall): readonly PairMessage[] | undefined {
+  if (messages === undefined || (collective !== undefined && size > MOST_UNEVEN_RANKS)) return undefined;
+  const places = new Map([...members].sort((a, b) => a - b).map((rank, place) => [rank, place]));
+  const placed = messages.map(({ from, to, bytes }) => ({ from: places.get(from) ?? -1, to: places.get(to) ?? -1, bytes }));
+  return placed.some(({ from, to }) => from < 0 || to < 0) ? undefined : placed;
+}
+
+function scaled(messages: readonly PairMessage[], share: number): PairMessage[] {
+  return messages.map((message) => ({ ...message, bytes: Math.ceil(message.bytes * share) }));
+}
+
+function textOf(messages: readonly PairMessage[]): string {
+  return messages.map(({ from, to, bytes }) => `${from}>${to}:${bytes}`).join(' ');
 }
 
 /** Equal hosts in sequence as one entry with a count, which planning folds. */

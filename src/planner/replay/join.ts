@@ -1,34 +1,8 @@
 import { counted } from '../../counted.js';
-import type { ScheduledCollective } from '../schedule/schedule.js';
+import type { JobCall, Joined } from './job-call.js';
+import { isOfPairs, joinMessages, unevenMessages } from './join-messages.js';
+import { shiftOf } from './shift.js';
 import type { RankCall, RankTrace } from './trace.js';
-
-/** A call of a communicator with the parts of all ranks that recorded it. */
-export interface JobCall {
-  /** Number among the calls of the job, in the order in which the first rank made them. */
-  readonly index: number;
-  readonly group: string;
-  readonly groupName: string;
-  /** Ranks of the communicator in its order; undefined where nothing says which. */
-  readonly members: readonly number[] | undefined;
-  /** Number of its ranks. */
-  readonly size: number;
-  readonly operation: string;
-  readonly collective: ScheduledCollective | undefined;
-  readonly bytes: number;
-  readonly type: RankCall['type'];
-  /** By rank. */
-  readonly parts: ReadonlyMap<number, RankCall>;
-}
-
-/** Calls of a job, and what was missing or did not fit. */
-export interface Joined {
-  readonly calls: readonly JobCall[];
-  /** One line each. */
-  readonly notes: readonly string[];
-}
-
-/** Calls by which the list of one rank may begin later than that of another. */
-const MOST_SHIFT = 64;
 
 /**
  * Joins the calls of all ranks: by sequence number, or where recordings have none by their place among the calls of the
@@ -42,6 +16,7 @@ export function joinCalls(traces: readonly RankTrace[], nRanks: number): Joined 
   const groups = new Map<string, Map<number, RankCall[]>>();
   for (const { rank, calls } of traces) {
     for (const call of calls) {
+      if (isOfPairs(call)) continue;
       let lists = groups.get(call.group);
       if (lists === undefined) groups.set(call.group, (lists = new Map<number, RankCall[]>()));
       const list = lists.get(rank);
@@ -58,7 +33,7 @@ export function joinCalls(traces: readonly RankTrace[], nRanks: number): Joined 
     if (!isNumbered) unnumbered++;
     const [reference] = [...lists.values()].sort((a, b) => b.length - a.length);
     for (const [rank, list] of lists) {
-      const shift = isNumbered || reference === undefined ? 0 : shiftOf(list, reference);
+      const shift = isNumbered || reference === undefined ? 0 : shiftOf(list, reference, isAlike);
       if (shift !== 0) shifted++;
       list.forEach((call, place) => {
         const key = `${group} ${isNumbered ? (call.sequence ?? '') : String(place + shift)}`;
@@ -68,7 +43,9 @@ export function joinCalls(traces: readonly RankTrace[], nRanks: number): Joined 
       });
     }
   }
-  const calls = [...parts.values()].map((own, index) => jobCall(own, index, membersOf));
+  const collectives = [...parts.values()].map((own, index) => jobCall(own, index, membersOf));
+  const messages = joinMessages(traces, collectives.length);
+  const calls = [...collectives, ...messages.calls];
   const differing = [...parts.values()].filter(isDifferent).length;
   const partial = calls.filter(({ parts: own, size }) => own.size < size).length;
   if (unnumbered > 0 && traces.length > 1)
@@ -77,6 +54,7 @@ export function joinCalls(traces: readonly RankTrace[], nRanks: number): Joined 
         shifted === 0 ? '' : `; ${counted(shifted, 'list')} of a rank that begin elsewhere were moved to fit`
       }`,
     );
+  notes.push(...messages.notes);
   if (differing > 0)
     notes.push(
       `${counted(differing, 'call')} with another name or size on some ranks: those of the rank with the most data count`,
@@ -101,7 +79,8 @@ function jobCall(
   const { group, groupName, operation, collective, bytes, type } = most;
   const members = membersOf.get(group);
   const size = members?.length ?? Math.max(own.size, most.size);
-  return { index, group, groupName, members, size, operation, collective, bytes, type, parts: own };
+  const messages = collective === 'AllToAll' ? unevenMessages(own) : undefined;
+  return { index, group, groupName, members, size, operation, collective, bytes, type, messages, parts: own };
 }
 
 /** The ranks of a communicator: those it lists, those that recorded it if these are all, or all of the job if it has as many. */
@@ -116,23 +95,13 @@ function membersOfGroup(lists: ReadonlyMap<number, readonly RankCall[]>, nRanks:
 
 function isDifferent(own: ReadonlyMap<number, RankCall>): boolean {
   const [first, ...others] = own.values();
+  // Ranks of an uneven all-to-all have parts of other sizes.
+  if (first?.messages !== undefined) return others.some(({ operation }) => operation !== first.operation);
   return others.some(({ operation, bytes }) => operation !== first?.operation || bytes !== first.bytes);
 }
 
-/** The number of calls by which a list begins later than another, so that most calls are alike; the smallest of several. */
-function shiftOf(list: readonly RankCall[], reference: readonly RankCall[]): number {
-  const alike = (shift: number) =>
-    list.filter(({ operation, bytes }, place) => {
-      const other = reference[place + shift];
-      return other !== undefined && other.operation === operation && other.bytes === bytes;
-    }).length;
-  let best = { shift: 0, alike: alike(0) };
-  for (let shift = 1; shift <= MOST_SHIFT && best.alike < list.length; shift++)
-    for (const each of [shift, -shift]) {
-      const count = alike(each);
-      if (count > best.alike) best = { shift: each, alike: count };
-    }
-  return best.shift;
+function isAlike(call: RankCall, other: RankCall): boolean {
+  return call.operation === other.operation && call.bytes === other.bytes;
 }
 
 /** `0-3, 8`. */

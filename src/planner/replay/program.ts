@@ -1,4 +1,4 @@
-import type { JobCall } from './join.js';
+import type { JobCall } from './job-call.js';
 import type { Interval } from './trace.js';
 
 /** A rank's part in the replay: what it does after how much work of its own. */

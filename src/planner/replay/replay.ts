@@ -3,8 +3,9 @@ import { InputError } from '../../errors.js';
 import type { PredictedRow } from '../plan/prediction.js';
 import { coveredVersions } from '../versions/version.js';
 import { alignClocks, alignedTrace } from './align.js';
-import { ClusterCosts, type ReplayCluster } from './costs.js';
-import { type JobCall, joinCalls, listed } from './join.js';
+import { ClusterCosts, MOST_UNEVEN_RANKS, type ReplayCluster } from './costs.js';
+import type { JobCall } from './job-call.js';
+import { joinCalls, listed } from './join.js';
 import { programOf, type RankProgram, type TimedPart } from './program.js';
 import { type ReplayedCall, runPrograms } from './run.js';
 import { type Interval, NO_NAME, type RankTrace } from './trace.js';
@@ -170,7 +171,15 @@ function replayNotes(job: MeasuredJob, nRanks: number, calls: readonly ComparedC
             : `${operation} that NCCL has no way for here`;
     kept.set(why, (kept.get(why) ?? 0) + 1);
   }
+  const taken = calls.filter(
+    ({ measured: { call } }) => call.messages !== undefined && call.collective !== undefined && call.size > MOST_UNEVEN_RANKS,
+  );
   return [
+    ...(taken.length === 0
+      ? []
+      : [
+          `${counted(taken.length, 'all-to-all')} of more than ${MOST_UNEVEN_RANKS} ranks whose parts differ: taken as equally large`,
+        ]),
     ...[...kept].map(([why, count]) => `${counted(count, 'call')} of ${why}: replayed with the measured time`),
     ...(job.nRanks < nRanks ? [`the job has ${job.nRanks} of the cluster's ${nRanks} ranks: its first ones`] : []),
     ...(forced > 0 ? [`${counted(forced, 'call')} that ranks made in different orders: each began when no other could`] : []),

@@ -1,4 +1,4 @@
-import type { JobCall } from './join.js';
+import type { JobCall } from './job-call.js';
 import type { RankProgram } from './program.js';
 import { TimeQueue } from './queue.js';
 

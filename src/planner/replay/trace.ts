@@ -1,5 +1,5 @@
-import type { FlightRecording } from '../readers/flight.js';
-import type { KinetoTrace } from '../readers/kineto.js';
+import type { FlightCall, FlightMessage, FlightRecording } from '../readers/flight.js';
+import type { KinetoCall, KinetoTrace } from '../readers/kineto.js';
 import type { TimedCall } from '../readers/timeline.js';
 import type { ScheduledCollective } from '../schedule/schedule.js';
 import { collectivesOfTests } from '../schedule/schedule.js';
@@ -43,6 +43,8 @@ export interface RankCall {
   readonly operation: string;
   /** Undefined where it is none that is simulated. */
   readonly collective: ScheduledCollective | undefined;
+  /** Messages to and from other ranks: of sends and receives, and of all-to-alls whose parts differ. */
+  readonly messages?: readonly RankMessage[] | undefined;
   /** Size as nccl-tests counts it; 0 where the recording lacks it. */
   readonly bytes: number;
   readonly type: DataTypeName | undefined;
@@ -53,12 +55,23 @@ export interface RankCall {
   readonly stream: string;
 }
 
+/** Bytes that a rank sends to another one, or receives from it. */
+export interface RankMessage {
+  readonly isSend: boolean;
+  /** The other rank, by its number in the job. */
+  readonly peer: number;
+  readonly bytes: number;
+}
+
 /** A profile of PyTorch. @param rank where the profile lacks it */
 export function ofKineto(profile: KinetoTrace, file: string, rank: number): RankTrace {
   const calls = profile.calls.map((call): RankCall => {
-    const { group, ranks, size, operation, id, startUs, durationUs, stream, inputElements, outputElements } = call;
+    const { group, ranks, size, id, startUs, durationUs, stream, inputElements, outputElements } = call;
+    const operation = call.messages.length > 1 ? BATCH : call.operation;
     const collective = collectiveNamed(operation);
     const type = typeNamed(call.type);
+    const messages = call.messages.map(({ elements, type: own, ...message }) => ({ ...message, bytes: elements * widthOf(own) }));
+    const bytes = sizeOf(collective, inputElements, outputElements, size) * widthOf(call.type);
     return {
       ...{
         ...groupKey(group, ranks),
@@ -72,17 +85,47 @@ export function ofKineto(profile: KinetoTrace, file: string, rank: number): Rank
         durationUs,
         stream,
       },
-      bytes: sizeOf(collective, inputElements, outputElements, size) * (widths[call.type.toLowerCase()] ?? 0),
+      ...(messages.length > 0 ? { messages, bytes: busiest(messages) } : { messages: partsOf(call), bytes }),
     };
   });
   const { nRanks, nccl, gpu, compute } = profile;
   return { rank: profile.rank ?? rank, file, nRanks, nccl, gpu, calls, compute, clock: 'gpu' };
 }
 
+/** The messages of an all-to-all whose parts differ; undefined of all other calls. */
+function partsOf(call: KinetoCall): readonly RankMessage[] | undefined {
+  const { operation, ranks, inputSplits, outputSplits, inputElements, outputElements, type } = call;
+  if (ranks === undefined || collectiveNamed(operation) !== 'AllToAll') return undefined;
+  const sent = (isSend: boolean, splits: readonly number[] | undefined, elements: number): RankMessage[] => {
+    const rows = splits?.reduce((sum, each) => sum + each, 0) ?? 0;
+    return ranks.map((peer, place) => {
+      const share = splits === undefined || rows === 0 ? 1 / ranks.length : (splits[place] ?? 0) / rows;
+      return { isSend, peer, bytes: Math.round(elements * share) * widthOf(type) };
+    });
+  };
+  if (inputSplits === undefined && outputSplits === undefined) return undefined;
+  return [...sent(true, inputSplits, inputElements), ...sent(false, outputSplits, outputElements)];
+}
+
+/** The larger one of the sums that a rank sends and receives. */
+function busiest(messages: readonly RankMessage[]): number {
+  const sum = (sends: boolean) => messages.reduce((all, { isSend, bytes }) => all + (isSend === sends ? bytes : 0), 0);
+  return Math.max(sum(true), sum(false));
+}
+
 /** A flight recording of PyTorch. Calls run on the GPU after the CPU made them, those of a group one after the other. */
-export function ofFlight({ rank, calls, groups }: FlightRecording, file: string): RankTrace {
+export function ofFlight({ rank, calls, messages, groups }: FlightRecording, file: string): RankTrace {
   const ends = new Map<string, number>();
-  const known = calls.flatMap(({ group, sequence, operation, measured }): RankCall[] => {
+  const batches = new Map<number, FlightMessage[]>();
+  for (const message of messages) {
+    const own = batches.get(message.batch);
+    if (own === undefined) batches.set(message.batch, [message]);
+    else own.push(message);
+  }
+  const made: readonly MadeCall[] = [...calls, ...[...batches.values()].map((batch) => batchOfFlight(batch, groups))].sort(
+    (a, b) => a.order - b.order,
+  );
+  const known = made.flatMap(({ group, sequence, operation, measured, messages: sent }): RankCall[] => {
     if (measured === undefined) return [];
     const members = groups.get(group);
     const size = members?.length ?? 0;
@@ -90,17 +133,38 @@ export function ofFlight({ rank, calls, groups }: FlightRecording, file: string)
     const startUs = Math.max(createdUs, ends.get(group) ?? 0);
     ends.set(group, startUs + (durationUs ?? 0));
     const collective = collectiveNamed(operation);
+    const bytes = sizeOf(collective, inputElements, outputElements, size) * widthOf(measured.type);
     return [
       {
         ...{ ...groupKey(group, members), members, size, operation, collective, startUs, durationUs, stream: group },
         sequence: sequence < 0 ? undefined : String(sequence),
-        bytes: sizeOf(collective, inputElements, outputElements, size) * (widths[measured.type.toLowerCase()] ?? 0),
         type: typeNamed(measured.type),
+        ...(sent === undefined ? { bytes } : { messages: sent, bytes: busiest(sent) }),
       },
     ];
   });
   const nRanks = Math.max(0, ...[...groups.values()].map(({ length }) => length));
   return { rank, file, nRanks: nRanks || undefined, calls: known, compute: undefined, clock: 'cpu' };
+}
+
+type MadeCall = Pick<FlightCall, 'group' | 'sequence' | 'operation' | 'order' | 'measured'> & Pick<RankCall, 'messages'>;
+
+/** Sends and receives that PyTorch gave NCCL together. */
+function batchOfFlight(batch: readonly FlightMessage[], groups: FlightRecording['groups']): MadeCall {
+  const [first] = batch;
+  if (first === undefined) throw new RangeError('a batch without messages');
+  const { group, direction, order, measured } = first;
+  return {
+    ...{ group, sequence: -1, operation: batch.length === 1 ? direction : BATCH, order },
+    ...(measured === undefined ? {} : { measured }),
+    messages: batch.flatMap((message): RankMessage[] => {
+      const peer = groups.get(group)?.[message.peer];
+      if (peer === undefined || message.measured === undefined) return [];
+      const { inputElements, outputElements, type } = message.measured;
+      const isSend = message.direction === 'send';
+      return [{ isSend, peer, bytes: (isSend ? inputElements : outputElements) * widthOf(type) }];
+    }),
+  };
 }
 
 /** Records of NCCL Inspector, of any number of ranks. Ranks of a communicator below all have numbers of their own. */
@@ -150,6 +214,9 @@ export function ofInspector(timed: readonly TimedCall[], file: string): RankTrac
 /** Name of a communicator that the recording does not name. */
 export const NO_NAME = 'unnamed';
 
+/** Name of several sends and receives in one kernel. */
+export const BATCH = 'sends and receives';
+
 /** Groups of other ranks may have the same name. */
 function groupKey(name: string, members: readonly number[] | undefined): Pick<RankCall, 'group' | 'groupName'> {
   return { group: `${name} of ${members?.join() ?? '?'}`, groupName: name === '' ? NO_NAME : name };
@@ -173,7 +240,8 @@ function collectiveNamed(operation: string): ScheduledCollective | undefined {
     .replace(/^_/, '')
     .replace(/_(?:base|single|into_tensor|tensor|coalesced)(?=_|$)/g, '')
     .replace('all2all', 'alltoall')
-    .replaceAll('_', '');
+    .replaceAll('_', '')
+    .replace('alltoallv', 'alltoall');
   if (plain === 'barrier') return 'AllReduce';
   const found = Object.entries(collectivesOfTests).find(([name]) => name.replaceAll('_', '') === plain)?.[1];
   // A message is one half of a call of nccl-tests.
@@ -185,6 +253,10 @@ const widths: Readonly<Record<string, number>> = {
   ...{ byte: 1, char: 1, bool: 1, short: 2, int: 4, long: 8, half: 2, float: 4, double: 8, bfloat16: 2 },
   ...{ float8_e4m3fn: 1, float8_e5m2: 1, complexfloat: 8, complexdouble: 16 },
 };
+
+function widthOf(type: string): number {
+  return widths[type.toLowerCase()] ?? 0;
+}
 
 const types: Readonly<Record<string, DataTypeName>> = {
   ...{ byte: 'uint8', char: 'int8', bool: 'uint8', int: 'int32', long: 'int64', half: 'float16', float: 'float32' },

@@ -7,7 +7,7 @@ import { nvlsHeadRanks } from '../graph/merge/nvls.js';
 import type { NcclAlgorithm } from '../tuning/names.js';
 import { collnetChainSchedule, collnetDirectSchedule } from './collnet.js';
 import { nvlsSchedule } from './nvls.js';
-import { pairsSchedule } from './pairs.js';
+import { type PairMessage, pairsSchedule } from './pairs.js';
 import { patSchedule } from './pat.js';
 import { ncclRingCut, ringSchedule } from './ring.js';
 import type { Schedule, ScheduledCall } from './schedule.js';
@@ -109,8 +109,16 @@ export interface PairsWay {
 }
 
 /** NCCL's decision for messages of the same size between all ranks of a call. */
-export function pairsWay({ nodes: { nRanks, nNodes }, p2p, buffers }: Merged, { collective, bytes }: ScheduledCall): PairsWay {
-  const messageBytes = collective === 'SendRecv' ? bytes : bytes / nRanks;
+export function pairsWay(merged: Merged, { collective, bytes }: ScheduledCall): PairsWay {
+  return messageWay(merged, collective === 'SendRecv' ? bytes : bytes / merged.nodes.nRanks);
+}
+
+/** NCCL's decision for one message. @param protocol in place of that of the message's size */
+function messageWay(
+  { nodes: { nRanks, nNodes }, p2p, buffers }: Merged,
+  messageBytes: number,
+  protocol?: PairsWay['protocol'],
+): PairsWay {
   const isNet = nNodes > 1;
   const isLarge = p2p.split.parts === 'large between nodes';
   const most = p2p.channelsPerPeer;
@@ -124,8 +132,7 @@ export function pairsWay({ nodes: { nRanks, nNodes }, p2p, buffers }: Merged, { 
     return count;
   };
   const isByPeer = p2p.split.ll === 'by peer';
-  const protocol =
-    messageBytes <= (isByPeer ? most : channelsFor(p2p.chunkBytes)) * LL_THRESHOLD_BYTES ? 'LL' : ('Simple' as const);
+  protocol ??= messageBytes <= (isByPeer ? most : channelsFor(p2p.chunkBytes)) * LL_THRESHOLD_BYTES ? 'LL' : 'Simple';
   const stepBytes = protocol === 'LL' ? buffers.ll / STEPS_PER_BUFFER : p2p.chunkBytes;
   // The network gets small messages in smaller chunks, so that it can begin earlier.
   const pieces = !isNet ? 1 : protocol === 'Simple' && messageBytes < stepBytes ? 4 : messageBytes < 8 * stepBytes ? 2 : 1;
@@ -150,21 +157,88 @@ export function messagesSchedule(
   ranks?: readonly number[],
   channels?: ReadonlySet<number>,
 ): Schedule {
-  const { nRanks, nNodes } = merged.nodes;
-  const groupSize = merged.p2p.scheduleGroupSize;
-  const perBatch = 8;
   return pairsSchedule(call, {
-    nRanks,
+    ...roundsOfPlan(merged),
     ...(ranks === undefined ? {} : { ranks }),
     ...(channels === undefined ? {} : { channels }),
-    rounds: (rank) => p2pSchedule(merged, rank),
-    nChannels: way.nChannels,
     channelsFor: () => way.channelsPerMessage,
+    chunkBytesFor: () => way.chunkBytes,
+  });
+}
+
+/** Messages of different sizes that one kernel of each rank carries. */
+export interface Exchange {
+  /** The way of the largest one. NCCL chooses for each message; here all have its protocol. */
+  readonly way: PairsWay;
+  readonly largestBytes: number;
+  /** The most ranks that one rank sends to or receives from, besides itself. */
+  readonly peers: number;
+  /**
+   * The schedule of the messages.
+   *
+   * @param share of its bytes that each message has, 0 to 1: it is cut as if it were whole
+   */
+  readonly schedule: (share: number) => Schedule;
+}
+
+/**
+ * NCCL's way for any messages between ranks: sends and receives of a group, or an all-to-all with parts of different sizes.
+ * Messages between the same two ranks are put together.
+ *
+ * @throws RangeError for a rank that the plan lacks
+ */
+export function exchangeOf(merged: Merged, messages: readonly PairMessage[]): Exchange {
+  const { nRanks } = merged.nodes;
+  const bytesOf = new Map<number, number>();
+  for (const { from, to, bytes } of messages) {
+    if (!(from >= 0 && from < nRanks && to >= 0 && to < nRanks))
+      throw new RangeError(`a message from rank ${from} to rank ${to} of ${nRanks} ranks`);
+    if (bytes > 0) bytesOf.set(from * nRanks + to, (bytesOf.get(from * nRanks + to) ?? 0) + bytes);
+  }
+  const largestBytes = [...bytesOf.values()].reduce((most, bytes) => Math.max(most, bytes), 0);
+  const way = messageWay(merged, largestBytes);
+  const ways = new Map([...bytesOf].map(([key, bytes]) => [key, messageWay(merged, bytes, way.protocol)]));
+  const wayOf = (from: number, to: number) => ways.get(from * nRanks + to) ?? way;
+  const pairs = [...bytesOf.keys()].map((key): readonly [number, number] => [Math.floor(key / nRanks), key % nRanks]);
+  const counts = new Int32Array(2 * nRanks);
+  for (const [from, to] of pairs) if (from !== to) for (const end of [from, nRanks + to]) counts[end] = (counts[end] ?? 0) + 1;
+  const ranks = [...new Set(pairs.flat())];
+  return {
+    way,
+    largestBytes,
+    peers: counts.reduce((most, count) => Math.max(most, count), 0),
+    schedule: (share) =>
+      pairsSchedule(
+        { collective: 'AllToAll', bytes: largestBytes * nRanks, root: 0 },
+        {
+          ...roundsOfPlan(merged),
+          ranks: ranks.sort((a, b) => a - b),
+          channelsFor: (_, from, to) => wayOf(from, to).channelsPerMessage,
+          chunkBytesFor: (from, to) => wayOf(from, to).chunkBytes,
+          messageOf: (from, to) => {
+            const bytes = bytesOf.get(from * nRanks + to);
+            return bytes === undefined ? undefined : { input: 0, output: 0, bytes: Math.max(1, Math.round(bytes * share)) };
+          },
+        },
+      ),
+  };
+}
+
+/** Rounds of peers and their channels, which all messages of a plan have in common. */
+function roundsOfPlan(
+  merged: Merged,
+): Pick<Parameters<typeof pairsSchedule>[1], 'nRanks' | 'rounds' | 'nChannels' | 'channelOfRound'> {
+  const { nRanks, nNodes } = merged.nodes;
+  const { scheduleGroupSize: groupSize, nChannels } = merged.p2p;
+  const perBatch = 8;
+  return {
+    nRanks,
+    nChannels,
+    rounds: (rank) => p2pSchedule(merged, rank),
     channelOfRound: (round) => {
       if (nNodes === 1) return round;
       const batchesOfGroup = Math.ceil(groupSize / perBatch);
       return Math.floor(round / groupSize) * batchesOfGroup + Math.floor((round % groupSize) / perBatch);
     },
-    chunkBytes: way.chunkBytes,
-  });
+  };
 }

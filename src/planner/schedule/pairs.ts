@@ -18,7 +18,10 @@ interface PairsInput {
   readonly channelsFor: (bytes: number, from: number, to: number) => number;
   /** The channel of the first part of a round's messages. */
   readonly channelOfRound: (round: number) => number;
-  readonly chunkBytes: number;
+  /** Bytes of a chunk of a message between two ranks. */
+  readonly chunkBytesFor: (from: number, to: number) => number;
+  /** Messages by sender and receiver; those of the collective by default. */
+  readonly messageOf?: (from: number, to: number) => Message | undefined;
   /** The ranks whose part of the schedule is made; all by default. */
   readonly ranks?: readonly number[];
   /** The channels whose workers are made; all by default. Connections are those of all channels. */
@@ -28,7 +31,16 @@ interface PairsInput {
 /** Number of rounds whose messages a thread block handles concurrently. */
 const ROUNDS_AT_ONCE = 8;
 
-/** A message from one rank to another. */
+/** Bytes that one rank sends to another. */
+export interface PairMessage {
+  /** Rank that sends. */
+  readonly from: number;
+  /** Rank that receives. */
+  readonly to: number;
+  readonly bytes: number;
+}
+
+/** A message between two ranks, by its places in their memory. */
 interface Message {
   readonly input: number;
   readonly output: number;
@@ -42,17 +54,19 @@ interface Message {
  */
 export function pairsSchedule(
   call: ScheduledCall,
-  { nRanks, rounds, nChannels, channelsFor, channelOfRound, chunkBytes, ranks, channels }: PairsInput,
+  { nRanks, rounds, nChannels, channelsFor, channelOfRound, chunkBytesFor, ranks, channels, messageOf }: PairsInput,
 ): Schedule {
+  const messageBetween = messageOf ?? ((from, to) => messageOfCall(call, nRanks, from, to));
   const table = new ConnectionTable();
   const numbers = new Map<number, number>();
   const jobs = new Map<number, Job>();
   const turns = new Int32Array(nRanks * nChannels);
   const bits = Math.log2(nChannels);
   const add = (rank: number, round: number, isSend: boolean, from: number, to: number, used: Set<number>) => {
-    const message = messageOf(call, nRanks, from, to);
+    const message = messageBetween(from, to);
     if (message === undefined || message.bytes === 0) return;
     const parts = channelsFor(message.bytes, from, to);
+    const chunkBytes = chunkBytesFor(from, to);
     for (let part = 0; part < parts; part++) {
       const channel = (channelOfRound(round) + reversedBits(part, bits)) % nChannels;
       used.add(channel);
@@ -64,7 +78,7 @@ export function pairsSchedule(
       const key = ((rank * nChannels + channel) * ROUNDS_AT_ONCE + (turn % ROUNDS_AT_ONCE)) * 2 + (isSend ? 0 : 1);
       let job = jobs.get(key);
       if (job === undefined) jobs.set(key, (job = { rank, channel, parts: [] }));
-      job.parts.push({ isSend, connection, message, parts, part, batch });
+      job.parts.push({ isSend, connection, message, chunkBytes, parts, part, batch });
     }
   };
   for (const rank of ranks ?? Array.from({ length: nRanks }, (_, number) => number)) {
@@ -77,11 +91,7 @@ export function pairsSchedule(
       for (const channel of used) turns[rank * nChannels + channel] = (turns[rank * nChannels + channel] ?? 0) + 1;
     }
   }
-  const workers = [...jobs.values()].map(({ rank, channel, parts }): Worker => ({
-    rank,
-    channel,
-    moves: () => movesOf(parts, chunkBytes),
-  }));
+  const workers = [...jobs.values()].map(({ rank, channel, parts }): Worker => ({ rank, channel, moves: () => movesOf(parts) }));
   return { call, nRanks, connections: table.all, workers };
 }
 
@@ -98,6 +108,7 @@ interface Part {
   /** -1 for a copy within the rank. */
   readonly connection: number;
   readonly message: Message;
+  readonly chunkBytes: number;
   readonly parts: number;
   readonly part: number;
   readonly batch: number;
@@ -117,8 +128,8 @@ function connectionOf(
 
 const none: readonly number[] = [];
 
-function* movesOf(all: readonly Part[], chunkBytes: number): Generator<Move> {
-  for (const { isSend, connection, message, parts, part, batch } of all) {
+function* movesOf(all: readonly Part[]): Generator<Move> {
+  for (const { isSend, connection, message, chunkBytes, parts, part, batch } of all) {
     const ends = connection < 0 ? none : [connection];
     for (const { offset, bytes } of chunksOf(channelRange(message.bytes, parts, part), chunkBytes)) {
       const input = message.input + offset;
@@ -130,8 +141,13 @@ function* movesOf(all: readonly Part[], chunkBytes: number): Generator<Move> {
   }
 }
 
-/** Message from one rank to another, if any. */
-function messageOf({ collective, bytes, root }: ScheduledCall, nRanks: number, from: number, to: number): Message | undefined {
+/** Message of a collective from one rank to another, if any. */
+function messageOfCall(
+  { collective, bytes, root }: ScheduledCall,
+  nRanks: number,
+  from: number,
+  to: number,
+): Message | undefined {
   const part = bytes / nRanks;
   switch (collective) {
     case 'AllToAll':

@@ -1,5 +1,5 @@
 import type { Merged } from '../graph/merge/merge.js';
-import { collectiveSchedule, messagesSchedule, pairsWay } from '../schedule/from-plan.js';
+import { collectiveSchedule, type Exchange, messagesSchedule, type PairsWay, pairsWay } from '../schedule/from-plan.js';
 import { FIFO_STEPS, programFifos } from '../schedule/fifo.js';
 import type { Schedule, ScheduledCall, ScheduledCollective } from '../schedule/schedule.js';
 import type { Choice } from '../tuning/choose.js';
@@ -82,7 +82,29 @@ export function planOfPairs(merged: Merged, call: ScheduledCall, foldedRanks: nu
   const isCircle = call.collective === 'SendRecv';
   const senders = foldedRanks === undefined ? undefined : Array.from({ length: foldedRanks }, (_, rank) => rank);
   return {
+    ...planOfWay(way),
     key: `pairs ${call.collective} ${way.protocol} ${way.channelsPerMessage}`,
+    peers: isCircle ? 1 : nRanks - 1,
+    periodBytes: way.channelsPerMessage * way.chunkBytes * (isCircle ? 1 : nRanks),
+    schedule: (sized, channels) => messagesSchedule(merged, sized, way, senders, channels),
+    mayFold: true,
+  };
+}
+
+/** Plan of messages of different sizes; its calls have the size of the largest message. */
+export function planOfExchange({ way, largestBytes, peers, schedule }: Exchange): CallPlan {
+  return {
+    ...planOfWay(way),
+    key: '',
+    peers,
+    periodBytes: way.channelsPerMessage * way.chunkBytes,
+    schedule: ({ bytes }) => schedule(bytes / largestBytes),
+    mayFold: false,
+  };
+}
+
+function planOfWay(way: PairsWay): Omit<CallPlan, 'key' | 'peers' | 'periodBytes' | 'schedule' | 'mayFold'> {
+  return {
     inTurn: 1,
     choice: undefined,
     protocol: way.protocol,
@@ -90,14 +112,10 @@ export function planOfPairs(merged: Merged, call: ScheduledCall, foldedRanks: nu
     chunkBytes: way.chunkBytes,
     kind: 'pairs',
     isPairs: true,
-    peers: isCircle ? 1 : nRanks - 1,
     isSwitch: false,
     isOneSided: false,
     slices: 1,
     slots: FIFO_STEPS,
-    periodBytes: way.channelsPerMessage * way.chunkBytes * (isCircle ? 1 : nRanks),
-    schedule: (sized, channels) => messagesSchedule(merged, sized, way, senders, channels),
-    mayFold: true,
     isTree: false,
   };
 }

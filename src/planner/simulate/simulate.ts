@@ -1,3 +1,5 @@
+import { exchangeOf } from '../schedule/from-plan.js';
+import type { PairMessage } from '../schedule/pairs.js';
 import type { ScheduledCall, ScheduledCollective, ScheduledConnection, Schedule, Worker } from '../schedule/schedule.js';
 import { llCap } from '../tuning/formulas.js';
 import { type Choice, choose } from '../tuning/choose.js';
@@ -13,6 +15,7 @@ import {
   isCollective,
   isLopsided,
   planOfCollective,
+  planOfExchange,
   planOfPairs,
   planOfSchedule,
   wholeParts,
@@ -168,7 +171,6 @@ export class Simulator {
     const plan = this.#planOf(call, options);
     if (plan === undefined) return undefined;
     const conditions = this.#conditions(options);
-    const { physics, environment, generation } = conditions;
     const { nNodes } = this.#cluster.merged.nodes;
     const execute = (of: CallPlan, size: number) => {
       const ranks = of.hosts === undefined ? this.nRanks : (of.hosts * this.nRanks) / nNodes;
@@ -188,7 +190,7 @@ export class Simulator {
           : this.#isOdd(plan, collective, options)
             ? timeOfOddCluster(nNodes, onFirst)
             : timeOf(plan, wholeBytes);
-    const timeUs = withLaunches(startUs(plan, physics, generation, environment) + innerUs, physics, environment);
+    const timeUs = startedUs(plan, conditions, innerUs);
     const { choice, protocol, nChannels } = plan;
     return { timeUs, choice, protocol, nChannels, launchUs: timeUs - innerUs };
   }
@@ -225,10 +227,38 @@ export class Simulator {
   simulateSchedule(made: Schedule, protocol: Protocol, options: Pick<SimulateOptions, 'environment' | 'physics'> = {}): number {
     const plan = planOfSchedule(made, protocol);
     const conditions = this.#conditions(options);
-    const { physics, environment, generation } = conditions;
-    const costs = new CallConnections(made, plan, made.nRanks, conditions).costs(conditions);
-    const { endUs } = runClock(made.workers, made.connections, timingOfWorkers(costs.timing, made.workers, costs.blockRate, 0));
-    return withLaunches(startUs(plan, physics, generation, environment) + latestOf(endUs), physics, environment);
+    return startedUs(plan, conditions, this.#executeOnce(made, plan, conditions, undefined));
+  }
+
+  /**
+   * Executes messages between ranks that one kernel of each rank carries: sends and receives of a group, or an all-to-all whose
+   * parts differ in size.
+   *
+   * @returns undefined where no rank sends to another
+   * @throws RangeError for a rank that the plan lacks
+   */
+  simulateMessages(messages: readonly PairMessage[], options: MessagesOptions = {}): Simulated | undefined {
+    const exchange = exchangeOf(this.#cluster.merged, messages);
+    if (exchange.peers === 0) return undefined;
+    const plan = planOfExchange(exchange);
+    const conditions = this.#conditions(options);
+    const call = { collective: 'AllToAll', root: 0 } as const;
+    const execute = (bytes: number) => this.#executeOnce(plan.schedule({ ...call, bytes }), plan, conditions, options.onSlice);
+    const { largestBytes } = exchange;
+    const innerUs =
+      options.onSlice === undefined ? timeByPeriods(largestBytes, plan.periodBytes, execute) : execute(largestBytes);
+    const timeUs = startedUs(plan, conditions, innerUs);
+    const { choice, protocol, nChannels } = plan;
+    return { timeUs, choice, protocol, nChannels, launchUs: timeUs - innerUs };
+  }
+
+  /** Time of the moves of a schedule that is not kept. */
+  #executeOnce(made: Schedule, plan: CallPlan, conditions: Conditions, onSlice: SimulateOptions['onSlice']): number {
+    const { workers, connections } = made;
+    const known = new CallConnections(made, plan, made.nRanks, conditions);
+    const { timing, blockRate } = known.costs(conditions);
+    const listen = onSlice && listener(onSlice, workers, known, plan);
+    return latestOf(runClock(workers, connections, timingOfWorkers(timing, workers, blockRate, 0), listen).endUs);
   }
 
   #conditions({
@@ -299,18 +329,12 @@ export class Simulator {
     const before = onSlice === undefined ? this.#timesUnder(conditions).get(key) : undefined;
     if (before !== undefined) return before;
     const { known, workers } = this.#workersOf(call, plan, conditions, options);
-    const { connections, routes } = known;
+    const { connections } = known;
     const { timing: ofConnections, blockRate, alone } = known.costs(conditions);
     const sumCost = isByte(options.dataType) ? physics.common.byteSumCost : 0;
     const timing = timingOfWorkers(ofConnections, workers, blockRate, sumCost);
-    if (onSlice !== undefined) {
-      const ways = { connections, routes, wireBytes: wireBytes(plan.protocol) };
-      const listen: SliceListener = (slice) => {
-        const worker = workers[slice.worker];
-        if (worker !== undefined) onSlice(worker, slice, ways);
-      };
-      return latestOf(runClock(workers, connections, timing, listen).endUs);
-    }
+    if (onSlice !== undefined)
+      return latestOf(runClock(workers, connections, timing, listener(onSlice, workers, known, plan)).endUs);
     const keep = (timeUs: number) => {
       this.#timesUnder(conditions).set(key, timeUs);
       return timeUs;
@@ -373,6 +397,27 @@ export class Simulator {
 interface LinkDescription {
   readonly name: string;
   readonly gbps: number;
+}
+
+/** Options of a simulation of messages. */
+export type MessagesOptions = Pick<SimulateOptions, 'environment' | 'physics' | 'onSlice'>;
+
+/** Time of a call with the start of its kernels. */
+function startedUs(plan: CallPlan, { physics, generation, environment }: Conditions, innerUs: number): number {
+  return withLaunches(startUs(plan, physics, generation, environment) + innerUs, physics, environment);
+}
+
+function listener(
+  onSlice: NonNullable<SimulateOptions['onSlice']>,
+  workers: readonly Worker[],
+  { connections, routes }: CallConnections,
+  { protocol }: CallPlan,
+): SliceListener {
+  const ways = { connections, routes, wireBytes: wireBytes(protocol) };
+  return (slice) => {
+    const worker = workers[slice.worker];
+    if (worker !== undefined) onSlice(worker, slice, ways);
+  };
 }
 
 function latestOf(times: Float64Array): number {

@@ -1,5 +1,6 @@
+import type { PairMessage } from '../schedule/pairs.js';
 import type { Move, ScheduledCollective, Worker } from '../schedule/schedule.js';
-import type { SimulateOptions, Simulated, Simulator } from './simulate.js';
+import type { MessagesOptions, SimulateOptions, Simulated, Simulator } from './simulate.js';
 
 /** The slices of a simulated call and the loads of links in time. Times in µs from the launch on. */
 export interface Timeline {
@@ -54,49 +55,64 @@ export function timelineOf(
   options: SimulateOptions = {},
   ranks?: ReadonlySet<number>,
 ): Timeline | undefined {
+  return recorded(simulator, options, (onSlice) => simulator.simulate(collective, bytes, { ...options, onSlice }), ranks);
+}
+
+/** The same for messages between ranks. @returns undefined where no rank sends to another */
+export function timelineOfMessages(
+  simulator: Simulator,
+  messages: readonly PairMessage[],
+  options: MessagesOptions = {},
+): Timeline | undefined {
+  return recorded(simulator, options, (onSlice) => simulator.simulateMessages(messages, { ...options, onSlice }));
+}
+
+function recorded(
+  simulator: Simulator,
+  { physics }: Pick<SimulateOptions, 'physics'>,
+  simulate: (onSlice: NonNullable<SimulateOptions['onSlice']>) => Simulated | undefined,
+  ranks?: ReadonlySet<number>,
+): Timeline | undefined {
   const slices: TimelineSlice[] = [];
   const numbers = new Map<Worker, number>();
   const workersOfRank = new Map<number, number>();
   const uses = new Map<number, { readonly node: number; readonly link: number; readonly used: [number, number, number][] }>();
   let endUs = 0;
-  const simulated = simulator.simulate(collective, bytes, {
-    ...options,
-    onSlice: (worker, slice, { connections, routes, wireBytes }) => {
-      endUs = Math.max(endUs, slice.endUs);
-      for (const { connection, startUs, endUs: end } of slice.wires) {
-        for (const { node, link, weight } of routes[connection]?.uses ?? []) {
-          const key = node * 65_536 + link;
-          let use = uses.get(key);
-          if (use === undefined) uses.set(key, (use = { node, link, used: [] }));
-          use.used.push([startUs, end, slice.bytes * weight * wireBytes]);
-        }
+  const simulated = simulate((worker, slice, { connections, routes, wireBytes }) => {
+    endUs = Math.max(endUs, slice.endUs);
+    for (const { connection, startUs, endUs: end } of slice.wires) {
+      for (const { node, link, weight } of routes[connection]?.uses ?? []) {
+        const key = node * 65_536 + link;
+        let use = uses.get(key);
+        if (use === undefined) uses.set(key, (use = { node, link, used: [] }));
+        use.used.push([startUs, end, slice.bytes * weight * wireBytes]);
       }
-      const { rank, channel } = worker;
-      if (rank < 0 || ranks?.has(rank) === false) return;
-      let number = numbers.get(worker);
-      if (number === undefined) {
-        numbers.set(worker, (number = workersOfRank.get(rank) ?? 0));
-        workersOfRank.set(rank, number + 1);
-      }
-      const { move } = slice;
-      slices.push({
-        rank,
-        channel,
-        worker: number,
-        startUs: slice.startUs,
-        endUs: slice.endUs,
-        bytes: slice.bytes,
-        what: deedOf(move),
-        from: move.receive.map((connection) => connections[connection]?.from ?? -1),
-        to: move.send.map((connection) => connections[connection]?.to ?? -1),
-      });
-    },
+    }
+    const { rank, channel } = worker;
+    if (rank < 0 || ranks?.has(rank) === false) return;
+    let number = numbers.get(worker);
+    if (number === undefined) {
+      numbers.set(worker, (number = workersOfRank.get(rank) ?? 0));
+      workersOfRank.set(rank, number + 1);
+    }
+    const { move } = slice;
+    slices.push({
+      rank,
+      channel,
+      worker: number,
+      startUs: slice.startUs,
+      endUs: slice.endUs,
+      bytes: slice.bytes,
+      what: deedOf(move),
+      from: move.receive.map((connection) => connections[connection]?.from ?? -1),
+      to: move.send.map((connection) => connections[connection]?.to ?? -1),
+    });
   });
   if (simulated === undefined) return undefined;
   const stepUs = endUs / LOAD_STEPS;
   const start = simulated.launchUs;
   const links = [...uses.values()].flatMap(({ node, link, used }): TimelineLink[] => {
-    const known = simulator.describeLink({ node, link }, options.physics);
+    const known = simulator.describeLink({ node, link }, physics);
     if (known === undefined) return [];
     const load = loadOf(used, stepUs, known.gbps * 1000);
     return [{ node, ...known, load, meanLoad: load.reduce((sum, each) => sum + each, 0) / LOAD_STEPS }];

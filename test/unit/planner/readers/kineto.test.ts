@@ -53,7 +53,7 @@ describe('a profile of PyTorch', () => {
     ['reduce_scatter_tensor_coalesced', 'ReduceScatter', 80, 10, 160],
     ['_reduce_scatter_base', 'ReduceScatter', 0, 10, 160],
     ['all_gather_into_tensor_coalesced', 'AllGather', 10, 0, 160],
-    ['all_to_allv', undefined, 10, 10, 20],
+    ['all_to_allv', 'AllToAll', 10, 10, 20],
     ['all_to_all', 'AllToAll', 80, 80, 160],
     ['barrier', 'AllReduce', 1, 1, 2],
     ['send', undefined, 10, 10, 20],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { JobCall } from '../../../../src/planner/replay/join.js';
+import type { JobCall } from '../../../../src/planner/replay/job-call.js';
 import type { Action, RankProgram } from '../../../../src/planner/replay/program.js';
 import { TraceReader } from '../../../../src/planner/replay/read-traces.js';
 import { measureJob } from '../../../../src/planner/replay/replay.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { defaultParameters } from '../../../../src/planner/parameters.js';
 import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
 import { ClusterCosts } from '../../../../src/planner/replay/costs.js';
-import type { JobCall } from '../../../../src/planner/replay/join.js';
+import type { JobCall } from '../../../../src/planner/replay/job-call.js';
 import { measureJob, type MeasuredJob, replayJob } from '../../../../src/planner/replay/replay.js';
 import { type CallCosts, runPrograms } from '../../../../src/planner/replay/run.js';
 import { rankCall, rankTrace } from './traces.js';
