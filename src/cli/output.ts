@@ -109,7 +109,7 @@ export function printNotes(notes: readonly string[]): void {
 }
 
 /** Writes a result where the user asked for it. */
-export function writeFile(file: string, content: string): void {
+export function writeFile(file: string, content: string | Uint8Array): void {
   try {
     writeFileSync(file, content);
   } catch (error) {

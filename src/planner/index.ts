@@ -95,8 +95,9 @@ export type { MeasuredRow, MeasuredTable } from './log/job/table.js';
 export { defaultEnvironment, type Environment, type Network } from './simulate/environment.js';
 export { measuredPhysics, type Physics, type PhysicsName, withPhysics } from './simulate/physics.js';
 export { timeShares, type TimeShare } from './simulate/shares.js';
-export { type Timeline, timelineOf, type TimelineLink, type TimelineSlice } from './simulate/timeline.js';
-export type { Simulated, SimulateOptions, Simulator } from './simulate/simulate.js';
+export { type Timeline, timelineOf, timelineOfMessages, type TimelineLink, type TimelineSlice } from './simulate/timeline.js';
+export type { MessagesOptions, Simulated, SimulateOptions, Simulator } from './simulate/simulate.js';
+export type { PairMessage } from './schedule/pairs.js';
 export { collectiveSchedule, messagesSchedule, type PairsWay, pairsWay, type ScheduledWay } from './schedule/from-plan.js';
 export {
   type ScheduledConnection,
@@ -227,7 +228,30 @@ export {
 export type { Reference } from './explain/references.js';
 export { type Situation, situationOf, type SituationOptions } from './explain/situation.js';
 export { type Estimate, estimate } from './plan/estimate.js';
-export { predictCollectives, type PredictedCollective, type PredictedRow, simulatorOf } from './plan/prediction.js';
+export {
+  predictCollectives,
+  predictMessages,
+  type PredictedCollective,
+  type PredictedRow,
+  simulatorOf,
+} from './plan/prediction.js';
+export type { Database } from './readers/nsight.js';
+export type { ReplayCluster } from './replay/costs.js';
+export type { JobCall } from './replay/job-call.js';
+export { TraceReader } from './replay/read-traces.js';
+export {
+  type ComparedCall,
+  type ComparedRank,
+  type MeasuredCall,
+  type MeasuredJob,
+  measureJob,
+  type Replay,
+  replayJob,
+  tracedVersion,
+} from './replay/replay.js';
+export type { RankProgram } from './replay/program.js';
+export type { ReplayedCall } from './replay/run.js';
+export type { Interval as ReplayInterval, RankCall, RankMessage, RankTrace, TraceStep } from './replay/trace.js';
 export { applyOverrides, type Overrides } from './plan/overrides.js';
 export { type ConnectionSummary, transportsOf } from './plan/overview/connections.js';
 export { forecast, type Forecast, type ForecastRow } from './plan/overview/forecast.js';

@@ -24,7 +24,7 @@ export async function tracedJob(files: readonly OpenFile[], report: (text: strin
       const kind = classify(await headOf(blob));
       if (kind !== 'json' && kind !== 'pickle' && kind !== 'inspector') continue;
       report(`${name}: looking for calls with times`);
-      reader.read(kind, await wholeOf(name, blob), name);
+      reader.read(await wholeOf(name, blob), name, kind);
     } catch (error) {
       // It is no trace, or one without times; a file that cannot be read at all is refused where the others are read.
       if (!(error instanceof TcclError)) continue;

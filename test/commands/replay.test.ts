@@ -124,6 +124,18 @@ describe('tccl replay', () => {
     expect(stderr).toContain(`${other} is not read: no trace: replayed are profiles of PyTorch`);
   });
 
+  it('reads a database where Node.js has SQLite, and else says so', async () => {
+    const file = join(folder, 'report.sqlite');
+    // An empty database: its header alone.
+    writeFileSync(file, Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(84)]));
+    const { code, stderr } = await tccl(['replay', 'dgx-h100', file]);
+    expect(code).toBe(2);
+    const [major = 0] = process.versions.node.split('.').map(Number);
+    expect(stderr).toMatch(major < 22 ? /a database, which Node.js reads from 22.13 on, and this is 2\d\./ : /report.sqlite/);
+    const piped = await tccl(['replay', 'dgx-h100', traces, file]);
+    expect(piped.code).toBe(0);
+  });
+
   const missing = join(folder, 'none.json');
   it.each([
     ['no trace', ['dgx-h100'], /missing required argument 'trace', as in: tccl replay dgx-h100:2 traces\/rank\*\.json\.gz/],

@@ -13,7 +13,7 @@ export function register(program: Command): void {
         .argument('<cluster>', CLUSTER_HELP)
         .argument(
           '<trace...>',
-          'profiles of PyTorch, its flight recordings, or records of NCCL Inspector, of one rank each; a folder or archive of them; - for the standard input',
+          'profiles of PyTorch, its flight recordings, records of NCCL Inspector, databases of Nsight Systems, or traces of Chakra; a folder or archive of them; - for the standard input',
         ),
     ),
   )

@@ -21,6 +21,7 @@ export function register(program: Command): void {
     .requiredOption('--size <bytes>', 'its size, as 64M, as nccl-tests counts it')
     .option('-o, --out <file>', 'write the timeline there, in the JSON format that ui.perfetto.dev opens')
     .option('--goal <file>', 'write the messages there in GOAL, which LogGOPSim and ATLAHS simulate')
+    .option('--chakra <prefix>', 'write the messages there as Chakra traces, PREFIX.RANK.et, which ASTRA-sim simulates')
     .option('--schedule', 'print the moves as a table')
     .option('--ranks <list>', 'only these ranks in timeline and table, as 0-7,12')
     .option('--root <rank>', 'of broadcast, reduce, gather and scatter', '0')
@@ -30,6 +31,7 @@ export function register(program: Command): void {
         ['where the time goes', 'tccl trace dgx-h100:2 --collective all_reduce --size 64M'],
         ['a timeline to look at', 'tccl trace dgx-h100:2 --collective all_reduce --size 64M -o trace.json'],
         ['an input for LogGOPSim or ATLAHS', 'tccl trace dgx-h100:2 --collective all_reduce --size 64M --goal call.goal'],
+        ['an input for ASTRA-sim', 'tccl trace dgx-h100 --collective all_reduce --size 1M --chakra ring'],
         ['what rank 3 does', 'tccl trace dgx-h100 --collective all_gather --size 1M --schedule --ranks 3'],
         ["an algorithm of one's own against NCCL's", 'tccl trace dgx-a100 --program allreduce.xml --size 1M'],
         ['the same with another algorithm', 'tccl trace dgx-h100 --collective all_reduce --size 64M --env NCCL_ALGO=Ring'],

@@ -1,11 +1,12 @@
 import { InputError, TcclError } from '../../errors.js';
-import { TraceReader } from '../../planner/replay/read-traces.js';
+import { isDatabase, TraceReader } from '../../planner/replay/read-traces.js';
 import type { RankTrace } from '../../planner/replay/trace.js';
 import { classify } from '../../planner/readers/classify.js';
 import { bytesOf, wholeOf } from '../diagnose/bytes.js';
 import { filesOf } from '../diagnose/files.js';
 import { unpacked } from '../diagnose/unpack.js';
 import { progressLine } from '../output.js';
+import { readDatabase } from './sqlite.js';
 
 /** Limit of a file: JSON is parsed as one text, whose length JavaScript limits to about as much. */
 const FILE_LIMIT = 512 * 2 ** 20;
@@ -34,7 +35,8 @@ export async function readTraces(
       for await (const { name, bytes, refused: why } of unpacked(title, source)) {
         try {
           if (why !== undefined) throw new InputError('CONTENT', why);
-          reader.read(classify(bytes.head), await wholeOf(bytes.all(), FILE_LIMIT, name), name);
+          if (isDatabase(bytes.head)) await readDatabase(reader, name, path);
+          else reader.read(await wholeOf(bytes.all(), FILE_LIMIT, name), name, classify(bytes.head));
           read++;
         } catch (error) {
           refused.push({ file: name, reason: reasonOf(error) });

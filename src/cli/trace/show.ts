@@ -19,6 +19,7 @@ import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { readOneFile } from '../topo/input.js';
 import { colorsFor, print, printNotes, writeFile } from '../output.js';
+import { chakraFiles } from './chakra.js';
 import { goalText } from './goal.js';
 import { perfettoJson } from './perfetto.js';
 import { scheduleLines } from './schedule-text.js';
@@ -29,6 +30,7 @@ export interface TraceOptions extends ClusterOptions {
   readonly size: string;
   readonly out?: string;
   readonly goal?: string;
+  readonly chakra?: string;
   readonly schedule?: boolean;
   readonly ranks?: string;
   readonly root: string;
@@ -71,11 +73,17 @@ export async function showTrace(names: readonly string[], options: TraceOptions)
     } else {
       print(...summaryLines(title, collective, row, timeShares(simulator, collective, bytes, { root, environment })));
     }
-    if (options.goal !== undefined) {
+    if (options.goal !== undefined || options.chakra !== undefined) {
       const schedule = simulator.scheduleOf(collective, bytes, { root, environment });
       const simulated = simulator.simulate(collective, bytes, { root, environment });
-      if (schedule !== undefined && simulated !== undefined)
-        writeFile(options.goal, goalText(schedule, wireBytes(simulated.protocol), simulated.launchUs));
+      if (schedule === undefined || simulated === undefined) return;
+      const { goal, chakra } = options;
+      const [onWire, launchUs] = [wireBytes(simulated.protocol), simulated.launchUs];
+      if (goal !== undefined) writeFile(goal, goalText(schedule, onWire, launchUs));
+      if (chakra !== undefined)
+        chakraFiles(schedule, onWire, launchUs).forEach((file, rank) => {
+          writeFile(`${chakra}.${rank}.et`, file);
+        });
     }
     if (options.out !== undefined) {
       const timeline = timelineOf(simulator, collective, bytes, { root, environment }, ranks);
@@ -110,14 +118,12 @@ function showProgram(
   simulator: Simulator,
   bytes: number,
   { title, simulated: environment }: ClusterInput,
-  { schedule: asTable, out, goal }: TraceOptions,
+  { schedule: asTable, out, goal, chakra }: TraceOptions,
   ranks: ReadonlySet<number> | undefined,
 ): void {
-  if (out !== undefined || goal !== undefined)
-    throw new InvalidUsageError(
-      'UNSUPPORTED',
-      `--${out === undefined ? 'goal' : 'out'} needs --collective: it is of calls of NCCL`,
-    );
+  const [ofCalls] = Object.entries({ out, goal, chakra }).find(([, file]) => file !== undefined) ?? [];
+  if (ofCalls !== undefined)
+    throw new InvalidUsageError('UNSUPPORTED', `--${ofCalls} needs --collective: it is of calls of NCCL`);
   if (program.nRanks !== simulator.nRanks)
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',

@@ -263,7 +263,8 @@ function groupsOf(config: unknown): ReadonlyMap<string, readonly number[]> {
   );
 }
 
-function merged(intervals: readonly [number, number][]): [number, number][] {
+/** Intervals in ascending order, those that overlap as one. */
+export function merged(intervals: readonly (readonly [number, number])[]): [number, number][] {
   const all: [number, number][] = [];
   for (const [start, end] of [...intervals].sort((a, b) => a[0] - b[0])) {
     const last = all.at(-1);

@@ -77,7 +77,9 @@ export function alignClocks(traces: readonly RankTrace[], calls: readonly JobCal
         `the clock of rank ${rank} jumps by ${(us / 1000).toFixed(1)} ms before ${call.operation} of group ${call.groupName}: taken back`,
       );
   }
-  const alone = traces.filter(({ rank, calls: own }) => own.length > 0 && !clocks.has(rank)).map(({ rank }) => rank);
+  const alone = traces
+    .filter(({ rank, clock, calls: own }) => clock !== 'order' && own.length > 0 && !clocks.has(rank))
+    .map(({ rank }) => rank);
   if (alone.length > 0 && traces.length > 1)
     notes.push(`${alone.length} of ${traces.length} ranks have no call in common with others: their clocks stay as they are`);
   return { clocks, notes };

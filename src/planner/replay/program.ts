@@ -1,5 +1,5 @@
 import type { JobCall } from './job-call.js';
-import type { Interval } from './trace.js';
+import type { Interval, RankCall, RankTrace } from './trace.js';
 
 /** A rank's part in the replay: what it does after how much work of its own. */
 export interface RankProgram {
@@ -102,6 +102,25 @@ export function programOf(rank: number, parts: readonly TimedPart[], compute: re
     .map((action, place) => ({ action, place }))
     .sort((a, b) => a.action.atUs - b.action.atUs || a.place - b.place);
   return { rank, startUs, endUs, actions: order.map(({ action }) => action), workUs, exposedUs };
+}
+
+/**
+ * The program of a recording that has its steps.
+ *
+ * @param startUs when the rank begins, on the common clock
+ */
+export function programOfOrder(
+  rank: number,
+  { steps, workUs, endUs }: NonNullable<RankTrace['order']>,
+  startUs: number,
+  callOf: (call: RankCall) => JobCall | undefined,
+): RankProgram {
+  const actions = steps.flatMap(({ kind, call: part, atUs }): Action[] => {
+    const call = callOf(part);
+    if (call === undefined) return [];
+    return [kind === 'wait' ? { kind, call, atUs } : { kind, call, atUs, stream: part.stream, lagUs: 0 }];
+  });
+  return { rank, startUs, endUs: startUs + endUs, actions, workUs, exposedUs: endUs - workUs };
 }
 
 type Edge =

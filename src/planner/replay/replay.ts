@@ -2,11 +2,11 @@ import { counted } from '../../counted.js';
 import { InputError } from '../../errors.js';
 import type { PredictedRow } from '../plan/prediction.js';
 import { coveredVersions } from '../versions/version.js';
-import { alignClocks, alignedTrace } from './align.js';
+import { alignClocks, alignedTrace, onClock } from './align.js';
 import { ClusterCosts, MOST_UNEVEN_RANKS, type ReplayCluster } from './costs.js';
 import type { JobCall } from './job-call.js';
 import { joinCalls, listed } from './join.js';
-import { programOf, type RankProgram, type TimedPart } from './program.js';
+import { programOf, programOfOrder, type RankProgram, type TimedPart } from './program.js';
 import { type ReplayedCall, runPrograms } from './run.js';
 import { type Interval, NO_NAME, type RankTrace } from './trace.js';
 
@@ -96,7 +96,9 @@ export function measureJob(given: readonly RankTrace[]): MeasuredJob {
       return [{ call, stream: part.stream, time }];
     });
     if (compute !== undefined) computed.set(rank, compute);
-    return programOf(rank, parts, compute);
+    return trace.order === undefined
+      ? programOf(rank, parts, compute)
+      : programOfOrder(rank, trace.order, onClock(clocks.get(rank) ?? [], 0), (call) => callOf.get(call));
   });
   const firstUs = Math.min(...programs.map(({ startUs }) => startUs));
   const moved = ([start, end]: Interval): Interval => [start - firstUs, end - firstUs];
@@ -262,9 +264,12 @@ function traceNotes(traces: readonly RankTrace[]): string[] {
   const ranksWith = (test: (trace: RankTrace) => boolean) => traces.filter(test).map(({ rank }) => rank);
   const named = (ranks: readonly number[]) => `${ranks.length === 1 ? 'rank' : 'ranks'} ${listed(ranks)}`;
   const [cpu, none] = [ranksWith(({ clock }) => clock === 'cpu'), ranksWith(({ clock }) => clock === 'none')];
-  const untimed = ranksWith(({ calls }) => calls.some(({ durationUs }) => durationUs === undefined));
+  const ordered = ranksWith(({ clock }) => clock === 'order');
+  const untimed = ranksWith(({ calls, clock }) => clock !== 'order' && calls.some(({ durationUs }) => durationUs === undefined));
   const ungrouped = ranksWith(({ calls }) => calls.some(({ groupName }) => groupName === NO_NAME));
+  const lacking = [...new Set(traces.flatMap(({ lacks }) => lacks ?? []))];
   return [
+    ...lacking.map((text) => `${named(ranksWith(({ lacks }) => lacks === text))}: ${text}`),
     ...(ungrouped.length > 0
       ? [`${named(ungrouped)}: the trace names no communicator: calls are taken as those of all ranks`]
       : []),
@@ -276,6 +281,11 @@ function traceNotes(traces: readonly RankTrace[]): string[] {
     ...(none.length > 0
       ? [
           `${named(none)}: the records have no times, only durations: calls follow each other without gaps (NCCL_INSPECTOR_DUMP_VERBOSE=1 records times)`,
+        ]
+      : []),
+    ...(ordered.length > 0
+      ? [
+          `${named(ordered)}: the trace has dependencies in place of times: the measured step is that of its nodes alone, one after the other`,
         ]
       : []),
     ...(untimed.length > 0

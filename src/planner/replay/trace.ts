@@ -19,9 +19,20 @@ export interface RankTrace {
   readonly compute: readonly Interval[] | undefined;
   /**
    * `gpu`: starts of kernels. `cpu`: when the program made the calls. `none`: durations only, so that calls follow each other
-   * without a gap.
+   * without a gap. `order`: dependencies in place of times, by {@link order}.
    */
-  readonly clock: 'gpu' | 'cpu' | 'none';
+  readonly clock: 'gpu' | 'cpu' | 'none' | 'order';
+  /** Something that the recording lacks, and how to record it. */
+  readonly lacks?: string;
+  /** Steps of a recording that has dependencies in place of times, the work of all of them, and the time with known calls, µs. */
+  readonly order?: { readonly steps: readonly TraceStep[]; readonly workUs: number; readonly endUs: number };
+}
+
+/** A rank makes a call, or does nothing until it has ended, after that much work of its own, µs. */
+export interface TraceStep {
+  readonly kind: 'issue' | 'wait';
+  readonly call: RankCall;
+  readonly atUs: number;
 }
 
 /** Start and end, µs. */
@@ -108,7 +119,7 @@ function partsOf(call: KinetoCall): readonly RankMessage[] | undefined {
 }
 
 /** The larger one of the sums that a rank sends and receives. */
-function busiest(messages: readonly RankMessage[]): number {
+export function busiest(messages: readonly RankMessage[]): number {
   const sum = (sends: boolean) => messages.reduce((all, { isSend, bytes }) => all + (isSend === sends ? bytes : 0), 0);
   return Math.max(sum(true), sum(false));
 }
@@ -223,7 +234,13 @@ function groupKey(name: string, members: readonly number[] | undefined): Pick<Ra
 }
 
 /** Collectives of which NCCL's API counts the part of one rank, nccl-tests those of all. */
-const partsOfRanks: ReadonlySet<ScheduledCollective> = new Set(['AllGather', 'ReduceScatter', 'Gather', 'Scatter', 'AllToAll']);
+export const partsOfRanks: ReadonlySet<ScheduledCollective> = new Set([
+  'AllGather',
+  'ReduceScatter',
+  'Gather',
+  'Scatter',
+  'AllToAll',
+]);
 
 /** The larger buffer; of one alone, the parts of all ranks are computed, where their number is known. */
 function sizeOf(collective: ScheduledCollective | undefined, input: number, output: number, size: number): number {
@@ -234,7 +251,7 @@ function sizeOf(collective: ScheduledCollective | undefined, input: number, outp
 }
 
 /** A collective by the name that PyTorch, NCCL or its kernel has for it: `_allgather_base`, `reduce_scatter_tensor_coalesced`. */
-function collectiveNamed(operation: string): ScheduledCollective | undefined {
+export function collectiveNamed(operation: string): ScheduledCollective | undefined {
   const plain = operation
     .toLowerCase()
     .replace(/^_/, '')

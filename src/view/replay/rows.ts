@@ -19,10 +19,12 @@ export function summaryOf(job: MeasuredJob, replay: Replay, version: string): re
       replay.title,
       `NCCL ${version}; ${counted(job.nRanks, 'rank')}, ${counted(job.calls.length, 'call')} of ${counted(groups, 'communicator')}, traces of ${counted(job.traces.length, 'rank')}`,
     ],
-    [
-      'step',
-      `measured ${formatTime(replay.measuredUs)}, replayed ${formatTime(replay.replayedUs)} (${signedPercent(replay.replayedUs, replay.measuredUs)})`,
-    ],
+    job.traces.every(({ clock }) => clock === 'order')
+      ? ['step', `replayed ${formatTime(replay.replayedUs)}; the traces have no times`]
+      : [
+          'step',
+          `measured ${formatTime(replay.measuredUs)}, replayed ${formatTime(replay.replayedUs)} (${signedPercent(replay.replayedUs, replay.measuredUs)})`,
+        ],
     [
       'calls',
       count === 0

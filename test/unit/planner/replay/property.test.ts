@@ -124,7 +124,7 @@ function measured(programs: readonly RankProgram[], run: ReturnType<typeof runPr
   const reader = new TraceReader();
   for (const program of programs) {
     const bytes = new TextEncoder().encode(profileOf(program, run, clocks[program.rank] ?? 0));
-    reader.read('json', bytes, `rank${program.rank}`);
+    reader.read(bytes, `rank${program.rank}`);
   }
   return measureJob(reader.finish());
 }
