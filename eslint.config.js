@@ -240,6 +240,13 @@ export default tseslint.config(
       ],
     },
   },
+  {
+    files: ['src/runtime/**/*.ts'],
+    rules: {
+      'max-lines-per-function': ['error', { max: 70, skipComments: true, skipBlankLines: true }],
+      'max-params': ['error', 6],
+    },
+  },
   // Modules of threads begin with what their parent passed in.
   {
     files: ['src/runtime/threads/*-thread.ts', 'src/runtime/pool/pool-rank.ts'],

@@ -287,18 +287,6 @@ class SetUp {
     const { id, rank, nRanks, timeoutMs, rankOfRoot, onRootMissed, explainMiss, speaksForHost = true } = this.#options;
     const { signal } = this.#ended;
     const { text, details } = this.#rootAt(root);
-    const holder = (): string => {
-      if (rankOfRoot === undefined) return 'is the process that opened it alive';
-      const isOwn = !isLoopback(root.host) && systemInterfaces().some(({ address }) => address === root.host);
-      return isOwn
-        ? `that is an address of this host, ${hostname()}: was rank ${rankOfRoot} started here (node rank 0)`
-        : `does rank ${rankOfRoot} run on that host`;
-    };
-    // Of the user's own choice it may be a tunnel's end.
-    const loopback =
-      isLoopback(root.host) && (id.origin === 'root' || id.origin === 'launcher')
-        ? ' Ranks of other hosts cannot reach a loopback address: for them, TCCL_SOCKET_IFNAME must name a network of all hosts'
-        : '';
     let failure: string | undefined;
     /** Refusal by a root of another job, which may have closed since. */
     let refusal: string | undefined;
@@ -309,7 +297,7 @@ class SetUp {
     const advice = (): string =>
       isHere
         ? `no interface of ${hostname()} leads there: name a network of all hosts with TCCL_SOCKET_IFNAME`
-        : `${holder()}, does the id belong to this run, and is the port open?${loopback}`;
+        : adviceAbout(root, id, rankOfRoot);
     this.#limit(
       this.#endMs,
       () => {
@@ -468,6 +456,23 @@ class SetUp {
       error instanceof TcclError ? error : new RemoteError('ABORTED', `rank ${rank} aborted: ${describeError(error)}`, { rank });
     this.#mesh.abort(error, { kind: 'failed', group: 'all', sequence: 0, error: packError(told), own: true });
   }
+}
+
+/** Advice to a rank that does not reach the root. */
+function adviceAbout({ host }: Address, { origin }: UniqueId, rankOfRoot: number | undefined): string {
+  const isOwn = !isLoopback(host) && systemInterfaces().some(({ address }) => address === host);
+  const holder =
+    rankOfRoot === undefined
+      ? 'is the process that opened it alive'
+      : isOwn
+        ? `that is an address of this host, ${hostname()}: was rank ${rankOfRoot} started here (node rank 0)`
+        : `does rank ${rankOfRoot} run on that host`;
+  // Of the user's own choice it may be a tunnel's end.
+  const loopback =
+    isLoopback(host) && (origin === 'root' || origin === 'launcher')
+      ? ' Ranks of other hosts cannot reach a loopback address: for them, TCCL_SOCKET_IFNAME must name a network of all hosts'
+      : '';
+  return `${holder}, does the id belong to this run, and is the port open?${loopback}`;
 }
 
 /** Dials over sockets. */

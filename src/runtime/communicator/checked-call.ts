@@ -331,9 +331,10 @@ export class CheckedCall {
       if (sendExtent > input.length) checkLength(this.name, input, sendExtent, 'the sum of the counts');
       checkRoom(this.name, output, extent(recvCounts, recvDisplacements), 'the sum of the counts');
       // Not in place, because input and output parts may differ in length.
-      checkAllApart(this.name, input, counts, displacements, output, recvCounts, recvDisplacements);
+      const details = { counts, displacements, recvCounts, recvDisplacements };
+      checkAllApart(this.name, input, output, details);
       this.#set(callKinds.allToAllV, type, 0, input, output, 0);
-      this.details = { counts, displacements, recvCounts, recvDisplacements };
+      this.details = details;
       return this;
     });
   }
@@ -415,6 +416,7 @@ export class CheckedCall {
     );
   }
 
+  // eslint-disable-next-line max-params -- small calls should allocate nothing
   #set(
     kind: number,
     type: DataType,

@@ -95,40 +95,16 @@ interface ChosenEngine {
  */
 export async function chooseEngine(context: EngineContext): Promise<ChosenEngine> {
   const { bootstrap, team, libc, nCores, settings, threads, forced } = context;
-  const { localRanks, nRanks } = bootstrap;
+  const { nRanks } = bootstrap;
   let { facts } = context;
   const oneSegment = inOneSegment(bootstrap, facts);
   // Without system calls a rank that blocks cannot move its sockets.
   const overSockets = threads.connectsAll && libc === undefined ? 1 : threads.overSockets;
   const nThreads = oneSegment ? threads.inMemory : overSockets;
-  if (forced !== undefined && !isOverConnections(forced) && !oneSegment) {
-    const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
-    throw new InvalidUsageError(
-      'UNSUPPORTED',
-      `the algorithm ${forced} (TCCL_ALGO) needs memory that all ranks share, but these do not: ${reason}` +
-        (forced === 'nvls' ? '; nvlstree is its form between hosts' : ''),
-    );
-  }
   const aggregators = facts[0]?.aggregators ?? [];
-  if (isOfAggregators(forced) && aggregators.length === 0 && !oneSegment) {
-    throw new InvalidUsageError(
-      'UNSUPPORTED',
-      `the algorithm ${forced ?? ''} (TCCL_ALGO) needs an aggregator: start the ranks with tccl run --collnet, or start tccl aggregator and pass its id to all ranks as TCCL_AGGREGATOR`,
-    );
-  }
-  if (settings.protocol === 'll' && !oneSegment) {
-    throw new InvalidUsageError(
-      'UNSUPPORTED',
-      'TCCL_PROTO=ll needs memory that all ranks share, because sockets have no protocol LL; leave it unset',
-    );
-  }
   const onlyDirect = oneSegment && nThreads > 0;
-  if (onlyDirect && (forced ?? 'direct') !== 'direct') {
-    throw new InvalidUsageError(
-      'UNSUPPORTED',
-      `where all ranks share memory, engine threads carry out the direct algorithm only, not ${forced ?? ''}; leave out engine: 'thread' or the forced algorithm`,
-    );
-  }
+  const unsupported = whyUnsupported(context, oneSegment, onlyDirect);
+  if (unsupported !== undefined) throw new InvalidUsageError('UNSUPPORTED', unsupported);
   const usual = defaultTable({
     nRanks,
     oneSegment,
@@ -147,20 +123,7 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
   const overNetwork = used.filter(isOverConnections);
   const engines: Partial<Record<Algorithm, Engine>> = {};
   let ring: FeedbackContext['ring'];
-  if (used.includes('direct')) {
-    const smallBytes = smallBytesOf(localRanks.length, nCores);
-    engines.direct =
-      nThreads === 0
-        ? new DirectEngine(team, localRanks, libc, smallBytes)
-        : await startDirectThreads({
-            teams: [team, ...(await moreTeams(bootstrap, team, nThreads - 1))],
-            localRanks,
-            libc,
-            smallBytes,
-            spins: spinsFor(localRanks.length * nThreads, nCores),
-            limitMs: shorterLimit(settings),
-          });
-  }
+  if (used.includes('direct')) engines.direct = await directEngine(context, nThreads);
   if (used.includes('nvls'))
     engines.nvls = await (await import('../algorithms/nvls-engine.js')).NvlsEngine.open(bootstrap, team, libc);
   let plan: ChannelPlan | undefined;
@@ -192,6 +155,29 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
   });
   const engine = observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
   return { engine, channels: plan?.channels, facts };
+}
+
+/** Text of why the ranks cannot do what is forced; undefined if they can. */
+function whyUnsupported(
+  { facts, settings, forced }: EngineContext,
+  oneSegment: boolean,
+  onlyDirect: boolean,
+): string | undefined {
+  if (onlyDirect && (forced ?? 'direct') !== 'direct')
+    return `where all ranks share memory, engine threads carry out the direct algorithm only, not ${forced ?? ''}; leave out engine: 'thread' or the forced algorithm`;
+  if (oneSegment) return undefined;
+  if (forced !== undefined && !isOverConnections(forced)) {
+    const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
+    return (
+      `the algorithm ${forced} (TCCL_ALGO) needs memory that all ranks share, but these do not: ${reason}` +
+      (forced === 'nvls' ? '; nvlstree is its form between hosts' : '')
+    );
+  }
+  if (isOfAggregators(forced) && (facts[0]?.aggregators ?? []).length === 0)
+    return `the algorithm ${forced ?? ''} (TCCL_ALGO) needs an aggregator: start the ranks with tccl run --collnet, or start tccl aggregator and pass its id to all ranks as TCCL_AGGREGATOR`;
+  if (settings.protocol === 'll')
+    return 'TCCL_PROTO=ll needs memory that all ranks share, because sockets have no protocol LL; leave it unset';
+  return undefined;
 }
 
 /** The ranks of each host; ranks of a host that share no memory are each alone, as if on hosts of their own. */
@@ -229,6 +215,20 @@ function wayOfFloat16Sums({
         : 'TCCL_MACHINE_CODE_DISABLE=1'
       : machineCode.refusal;
   return reason === undefined ? 'by machine code' : `by WebAssembly (${reason})`;
+}
+
+async function directEngine({ bootstrap, team, libc, nCores, settings }: EngineContext, nThreads: number): Promise<Engine> {
+  const { localRanks } = bootstrap;
+  const smallBytes = smallBytesOf(localRanks.length, nCores);
+  if (nThreads === 0) return new DirectEngine(team, localRanks, libc, smallBytes);
+  return startDirectThreads({
+    teams: [team, ...(await moreTeams(bootstrap, team, nThreads - 1))],
+    localRanks,
+    libc,
+    smallBytes,
+    spins: spinsFor(localRanks.length * nThreads, nCores),
+    limitMs: shorterLimit(settings),
+  });
 }
 
 /** Makes more teams with the members of `team`, in the first member's memory. */

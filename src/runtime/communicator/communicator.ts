@@ -131,6 +131,7 @@ export class Communicator extends MessageCalls {
   #outOfBand: OutOfBandCalls;
 
   /** @internal Made by init(). */
+  // eslint-disable-next-line max-lines-per-function -- its parts use each other
   constructor(parts: CommunicatorParts) {
     super();
     this.#parts = parts;

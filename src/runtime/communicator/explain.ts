@@ -66,23 +66,8 @@ interface ExplainContext {
 }
 
 /** Throws InvalidArgumentError `UNKNOWN_NAME`, `ARGUMENT_RANGE`. */
-export function explainCall(
-  collective: CallKind,
-  bytes: number,
-  {
-    table,
-    network,
-    times,
-    measured,
-    forced,
-    nRanks,
-    smallBytes,
-    lowLatencyBytes,
-    channels,
-    rings,
-    aggregators = [],
-  }: ExplainContext,
-): Explanation {
+export function explainCall(collective: CallKind, bytes: number, context: ExplainContext): Explanation {
+  const { table, times, measured, nRanks, smallBytes, lowLatencyBytes } = context;
   if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
     const names = Object.keys(table);
     throw new InvalidArgumentError(
@@ -100,29 +85,50 @@ export function explainCall(
   const candidates = (Object.entries(times?.[collective] ?? {}) as [Algorithm, Parameters<typeof timeAt>[0]][])
     .map(([name, points]) => ({ algorithm: name, predictedUs: timeAt(points, bytes) }))
     .sort((a, b) => a.predictedUs - b.predictedUs);
-  const predictedUs = candidates.find((candidate) => candidate.algorithm === algorithm)?.predictedUs;
   const isQuick =
     algorithm === 'direct'
       ? takesOnePhase(callKinds[collective], bytes, nRanks, smallBytes)
       : algorithm === 'ring' && bytes <= lowLatencyBytes;
-  const protocol = isQuick ? 'LL' : 'Simple';
+  const explanation = {
+    collective,
+    bytes,
+    algorithm,
+    protocol: isQuick ? ('LL' as const) : ('Simple' as const),
+    channels: partsOf(collective, bytes, algorithm, context),
+    predictedUs: candidates.find((candidate) => candidate.algorithm === algorithm)?.predictedUs,
+    measured: candidates.length === 0 ? ('nowhere' as const) : measured,
+    candidates,
+  };
+  return { ...explanation, text: textOf(explanation, context) };
+}
+
+function headsOf(algorithm: Algorithm, { rings }: ExplainContext): ReturnType<typeof collnetHeads> {
+  return rings !== undefined && isOfAggregators(algorithm) ? collnetHeads(rings, algorithm) : [];
+}
+
+/** Number of parts into which a call is divided. */
+function partsOf(collective: CallKind, bytes: number, algorithm: Algorithm, context: ExplainContext): number {
+  const { rings, nRanks, channels } = context;
+  if (rings === undefined) return channels;
+  if (algorithm === 'ring') {
+    const nBlocks = collective === 'allGather' || collective === 'reduceScatter' ? nRanks : 1;
+    return ringParts(bytes * nBlocks, rings.rings.length);
+  }
+  if (algorithm === 'hierarchical') return Math.min(sharesOf(rings.hosts), rings.rings.length);
+  return headsOf(algorithm, context).length || channels;
+}
+
+function textOf(
+  { collective, bytes, algorithm, protocol, channels, predictedUs, candidates }: Omit<Explanation, 'text'>,
+  context: ExplainContext,
+): string {
+  const { network, times, measured, forced, rings, aggregators = [] } = context;
   const others = candidates
     .filter((candidate) => candidate.algorithm !== algorithm)
     .map((candidate) => `${candidate.algorithm} ${formatUs(candidate.predictedUs)}`);
-  const nBlocks = collective === 'allGather' || collective === 'reduceScatter' ? nRanks : 1;
-  const heads = rings !== undefined && isOfAggregators(algorithm) ? collnetHeads(rings, algorithm) : [];
-  const parts =
-    rings === undefined
-      ? channels
-      : heads.length > 0
-        ? heads.length
-        : algorithm === 'ring'
-          ? ringParts(bytes * nBlocks, rings.rings.length)
-          : algorithm === 'hierarchical'
-            ? Math.min(sharesOf(rings.hosts), rings.rings.length)
-            : channels;
-  const text =
-    `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${counted(parts, 'channel')})` +
+  const heads = headsOf(algorithm, context);
+  return (
+    `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${counted(channels, 'channel')})` +
     (forced === algorithm ? ', which is forced' : '') +
     (times === undefined
       ? `; how long calls take over ${network} was never measured`
@@ -131,19 +137,9 @@ export function explainCall(
         : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`) +
     (others.length === 0 ? '' : `; ${others.join(', ')}`) +
     (algorithm === 'ring' && rings !== undefined ? `; ${ringsText(rings)}` : '') +
-    (algorithm === 'hierarchical' && rings !== undefined ? sharesText(rings, parts) : '') +
-    (heads.length > 0 ? headsText(heads, aggregators) : '');
-  return {
-    collective,
-    bytes,
-    algorithm,
-    protocol,
-    channels: parts,
-    predictedUs,
-    measured: candidates.length === 0 ? 'nowhere' : measured,
-    candidates,
-    text,
-  };
+    (algorithm === 'hierarchical' && rings !== undefined ? sharesText(rings, channels) : '') +
+    (heads.length > 0 ? headsText(heads, aggregators) : '')
+  );
 }
 
 /** @internal Context of a communicator. */

@@ -112,6 +112,9 @@ export function extent(counts: readonly number[], displacements: readonly number
 
 // ── parts apart ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
+/** Parts of both arrays of an all-to-all, by rank. */
+type AllToAllParts = Readonly<Record<'counts' | 'displacements' | 'recvCounts' | 'recvDisplacements', readonly number[]>>;
+
 /** A rank's part, as a range of bytes in the array's memory. */
 interface Stretch {
   readonly rank: number;
@@ -185,14 +188,11 @@ export function checkOutputApart(
 export function checkAllApart(
   call: string,
   send: NumericArray,
-  sendCounts: readonly number[],
-  sendFrom: readonly number[],
   recv: NumericArray,
-  recvCounts: readonly number[],
-  recvFrom: readonly number[],
+  { counts, displacements, recvCounts, recvDisplacements }: AllToAllParts,
 ): void {
   if (send.buffer !== recv.buffer) return;
-  const found = firstOverlap(stretchesOf(send, sendCounts, sendFrom), stretchesOf(recv, recvCounts, recvFrom));
+  const found = firstOverlap(stretchesOf(send, counts, displacements), stretchesOf(recv, recvCounts, recvDisplacements));
   if (found === undefined) return;
   throw new InvalidUsageError(
     'BUFFER_OVERLAP',

@@ -14,6 +14,7 @@ import { TcclError } from '../../errors.js';
 import { RecordingFile } from '#seam/observe/recording-file';
 import { networkNamed } from '#seam/transport/networks';
 import { RailsTransport, type Lanes } from '../transport/rails.js';
+import type { Transport } from '../transport/transport.js';
 import { unlessAborted } from '../abort-signals.js';
 import { connectsInAdvance, netOf, type RankFacts } from './agree.js';
 import { chooseEngine } from './choose-engine.js';
@@ -98,7 +99,7 @@ export class SharedResources {
   ): Promise<CommunicatorParts> {
     const { shared, libc, settings, network, id } = this.facts;
     const nCores = coresOfAll(bootstrap.localRanks.map((rank) => givenFacts[rank]?.cores ?? []));
-    const { rank, nRanks, localRanks } = bootstrap;
+    const { nRanks, localRanks } = bootstrap;
     const { topology } = settings;
     const isFirst = !this.#hasFirst;
     this.#hasFirst = true;
@@ -124,38 +125,12 @@ export class SharedResources {
     });
     // Ranks that share memory read each other's reports there.
     const waitQueries = shared && localRanks.length === nRanks ? undefined : bootstrap.openLastingWaitQueries();
-    const net = netOf(facts);
     const pointToPoint = new PointToPoint({
       bootstrap,
       team,
       libc,
       shared,
-      openTransport: () => {
-        const nLanes = channels === undefined ? 1 : mostNicPairs(channels);
-        const size = messageFifo(threads.connectsAll ? nRanks * nLanes : 0);
-        const chosen = networkNamed(net.name);
-        const host = dataHost(bootstrap, network, id);
-        const { nics = [] } = facts[rank]?.location ?? {};
-        const lanesTo = (peer: number): Lanes => {
-          const hasLanes = channels !== undefined && !chosen.choosesNics && !localRanks.includes(peer);
-          return hasLanes ? nicsBetween(channels, rank, peer) : { nics: [], turns: [] };
-        };
-        return new RailsTransport(lanesTo, (name) => {
-          const nic = nics.find((own) => own.name === name);
-          return chosen.open({
-            size,
-            sockets: net.sockets,
-            segment: team.segment,
-            rank,
-            host: nic?.host ?? host,
-            nic,
-            secret: secretOf(id),
-            libc,
-            whyGone: (peer) => bootstrap.whyGone(peer),
-            placeOf: (other) => placeOf(bootstrap.peers, other),
-          });
-        });
-      },
+      openTransport: () => this.#openTransport(bootstrap, team, facts, channels, threads.connectsAll),
       onNews: progressHere().wake,
       waitQueries,
       forwardInCalls: (report) => engine.forwardReport(report),
@@ -181,6 +156,43 @@ export class SharedResources {
       abandon(parts, error);
       throw error;
     }
+  }
+
+  /** Opens the transport of messages between ranks that do not share memory. */
+  #openTransport(
+    bootstrap: Bootstrap,
+    team: Team,
+    facts: readonly RankFacts[],
+    channels: Channels | undefined,
+    connectsAll: boolean,
+  ): Transport {
+    const { libc, network, id } = this.facts;
+    const { rank, nRanks, localRanks } = bootstrap;
+    const net = netOf(facts);
+    const nLanes = channels === undefined ? 1 : mostNicPairs(channels);
+    const size = messageFifo(connectsAll ? nRanks * nLanes : 0);
+    const chosen = networkNamed(net.name);
+    const host = dataHost(bootstrap, network, id);
+    const { nics = [] } = facts[rank]?.location ?? {};
+    const lanesTo = (peer: number): Lanes => {
+      const hasLanes = channels !== undefined && !chosen.choosesNics && !localRanks.includes(peer);
+      return hasLanes ? nicsBetween(channels, rank, peer) : { nics: [], turns: [] };
+    };
+    return new RailsTransport(lanesTo, (name) => {
+      const nic = nics.find((own) => own.name === name);
+      return chosen.open({
+        size,
+        sockets: net.sockets,
+        segment: team.segment,
+        rank,
+        host: nic?.host ?? host,
+        nic,
+        secret: secretOf(id),
+        libc,
+        whyGone: (peer) => bootstrap.whyGone(peer),
+        placeOf: (other) => placeOf(bootstrap.peers, other),
+      });
+    });
   }
 
   /** Counts one more communicator. */

@@ -184,6 +184,7 @@ function open(): { readonly libc: Libc } | { readonly reason: string } {
 }
 
 /** @param addon path of koffi's binary */
+// eslint-disable-next-line max-lines-per-function -- a list of functions
 function bind(koffi: Koffi, addon: string | undefined): Libc {
   const c = koffi.load(null);
   // Node unloads the binary when the last thread that loaded it ends, but closes its event-loop handles later, with its code.

@@ -52,7 +52,8 @@ export class LocalRanks implements RankGroup {
   readonly input: Writable | undefined;
   readonly #processes: RankProcess[];
   readonly #start: (localRank: number, restarts: number) => RankProcess;
-  readonly #follow: (process: RankProcess) => RunningRank & { readonly pid: number | undefined };
+  readonly #output: LocalRanksOptions['output'];
+  readonly #host: string | undefined;
   readonly #first: number;
   readonly #job: JobProcesses;
   readonly #watchdog: Watchdog;
@@ -113,23 +114,26 @@ export class LocalRanks implements RankGroup {
       if (started.pid === undefined) break;
     }
     this.input = processes.find(({ rank }) => rank === 0)?.stdin;
-    this.#follow = (process) => {
-      const sinks = (['stdout', 'stderr'] as const).map(async (stream) => {
-        const source: Readable | undefined = process[stream];
-        if (source !== undefined) await output.take(process.rank, stream, source);
-      });
-      return {
-        rank: process.rank,
-        pid: process.pid,
-        host,
-        get running() {
-          return process.running;
-        },
-        ended: process.ended,
-        delivered: process.closed.then(() => Promise.all(sinks)),
-      };
+    this.#output = output;
+    this.#host = host;
+    this.ranks = processes.map((process) => this.#follow(process));
+  }
+
+  #follow(process: RankProcess): RunningRank & { readonly pid: number | undefined } {
+    const sinks = (['stdout', 'stderr'] as const).map(async (stream) => {
+      const source: Readable | undefined = process[stream];
+      if (source !== undefined) await this.#output.take(process.rank, stream, source);
+    });
+    return {
+      rank: process.rank,
+      pid: process.pid,
+      host: this.#host,
+      get running() {
+        return process.running;
+      },
+      ended: process.ended,
+      delivered: process.closed.then(() => Promise.all(sinks)),
     };
-    this.ranks = processes.map(this.#follow);
   }
 
   restart(rank: number, restarts: number): RunningRank {

@@ -1,5 +1,5 @@
 import { Buffer } from '#platform/bytes';
-import { derivedBits, partsHash, type CallDetails, type CallKind, type DerivedCall } from '../algorithms/call.js';
+import { derivedBits, partsHash, type CallKind, type DerivedCall } from '../algorithms/call.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import { callKinds } from '../device/kernels/call-kinds.js';
 import { uint8 } from '../device/types.js';
@@ -69,7 +69,8 @@ export function* allGatherValues(
   const places = startsOf(bodies);
   if (bytes.length > 0) {
     const own = bodies[rank] === 0 ? nothing : encoded.body;
-    yield callOf(name, 'allGatherV', partsHash(bodies), own, bytes, bytes.length, { counts: bodies, displacements: places });
+    const details = { counts: bodies, displacements: places };
+    yield callOf(name, 'allGatherV', { root: partsHash(bodies), send: own, recv: bytes, count: bytes.length, details });
   }
   const values = heads.map((head, from) => new Incoming(call, head, partOf(bytes, places, bodies, from)));
   for (const [from, incoming] of values.entries())
@@ -147,7 +148,7 @@ export function* scatterValues({ call, rank, nRanks, hold }: Members, values: un
     writeHead(heads.subarray(to * HEAD_BYTES, (to + 1) * HEAD_BYTES), name, root, one, scattering);
   }
   const ownHead = new Uint8Array(HEAD_BYTES);
-  yield callOf(name, 'scatter', root, heads, ownHead, HEAD_BYTES);
+  yield callOf(name, 'scatter', { root, send: heads, recv: ownHead, count: HEAD_BYTES });
   const head = readHead(ownHead);
   const incoming = new Incoming(call, head);
   if (head.anyBody) {
@@ -188,7 +189,7 @@ function* exchangeHeads(
   const all = new Uint8Array(nRanks * HEAD_BYTES);
   const own = all.subarray(rank * HEAD_BYTES, (rank + 1) * HEAD_BYTES);
   writeHead(own, name, root, encoded);
-  yield callOf(name, 'allGather', 0, own, all, HEAD_BYTES);
+  yield callOf(name, 'allGather', { root: 0, send: own, recv: all, count: HEAD_BYTES });
   const heads = Array.from({ length: nRanks }, (_, from) => readHead(all.subarray(from * HEAD_BYTES, (from + 1) * HEAD_BYTES)));
   checkRoots(heads);
   return heads;
@@ -196,21 +197,12 @@ function* exchangeHeads(
 
 // ── calls ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function callOf(
-  name: DerivedCall,
-  kind: CallKind,
-  root: number,
-  send: Uint8Array,
-  recv: Uint8Array,
-  count: number,
-  details?: CallDetails,
-): QueuedCall {
-  const code = callKinds[kind] | (uint8.code << 4) | derivedBits(name);
-  return { code, type: uint8, root, send, recv, count, details };
+function callOf(name: DerivedCall, kind: CallKind, rest: Omit<QueuedCall, 'code' | 'type'>): QueuedCall {
+  return { code: callKinds[kind] | (uint8.code << 4) | derivedBits(name), type: uint8, ...rest };
 }
 
 function broadcastOf(name: DerivedCall, bytes: Uint8Array, root: number): QueuedCall {
-  return callOf(name, 'broadcast', root, bytes, bytes, bytes.length);
+  return callOf(name, 'broadcast', { root, send: bytes, recv: bytes, count: bytes.length });
 }
 
 /** An all-to-all in which a rank sends and receives parts that follow each other. */
@@ -221,12 +213,8 @@ function partsOf(
   recv: Uint8Array,
   recvCounts: readonly number[],
 ): QueuedCall {
-  return callOf(name, 'allToAllV', 0, send, recv, 0, {
-    counts,
-    displacements: startsOf(counts),
-    recvCounts,
-    recvDisplacements: startsOf(recvCounts),
-  });
+  const details = { counts, displacements: startsOf(counts), recvCounts, recvDisplacements: startsOf(recvCounts) };
+  return callOf(name, 'allToAllV', { root: 0, send, recv, count: 0, details });
 }
 
 function onlyFor(nRanks: number, rank: number, count: number): number[] {

@@ -106,15 +106,7 @@ export class Workers {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    const lines: (Port | undefined)[][] = Array.from({ length: nRanks }, () =>
-      new Array<Port | undefined>(nRanks).fill(undefined),
-    );
-    for (let low = 0; low < nRanks; low++)
-      for (let high = low + 1; high < nRanks; high++) {
-        const { port1, port2 } = makeChannel();
-        (lines[low] ?? [])[high] = port1;
-        (lines[high] ?? [])[low] = port2;
-      }
+    const lines = linesAmong(nRanks);
     const name = `tccl:${random()}`;
     const members: Member[] = [];
     this.#members = members;
@@ -228,6 +220,18 @@ export class Workers {
     if (this.#failure === undefined) this.#resolve();
     else this.#reject(this.#failure.error);
   }
+}
+
+/** Ports of each rank to the others; undefined in its own place. */
+function linesAmong(nRanks: number): (Port | undefined)[][] {
+  const lines = Array.from({ length: nRanks }, () => new Array<Port | undefined>(nRanks).fill(undefined));
+  for (let low = 0; low < nRanks; low++)
+    for (let high = low + 1; high < nRanks; high++) {
+      const { port1, port2 } = makeChannel();
+      (lines[low] ?? [])[high] = port1;
+      (lines[high] ?? [])[low] = port2;
+    }
+  return lines;
 }
 
 function check(call: string, nRanks: number, module: unknown): void {

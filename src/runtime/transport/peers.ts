@@ -114,9 +114,24 @@ export async function connectEnds(
 ): Promise<PeerConnections> {
   const stop = new AbortController();
   const unwatch = bootstrap.onFailure((error) => stop.abort(error));
-  return withAnySignal([signal, stop.signal], (either) =>
-    connectUnless(either, stop, bootstrap, sendTo, receiveFrom, transportFor, agreement),
-  ).finally(unwatch);
+  const wanted = byDirection(sendTo, receiveFrom, transportFor);
+  try {
+    const made = await withAnySignal([signal, stop.signal], (either) =>
+      connectUnless(either, stop, bootstrap, wanted, transportFor, agreement),
+    );
+    return {
+      sends: sendTo.flatMap((end) => made.sending.get(keyOf(end)) ?? []),
+      receives: receiveFrom.flatMap((end) => made.receiving.get(keyOf(end)) ?? []),
+    };
+  } finally {
+    unwatch();
+  }
+}
+
+/** Connections that were made, by keyOf(). */
+interface Made {
+  readonly sending: ReadonlyMap<string, SendConnection>;
+  readonly receiving: ReadonlyMap<string, ReceiveConnection>;
 }
 
 /** @param either aborts the making of connections; `stop` is the part of it that a failure here aborts */
@@ -124,15 +139,13 @@ async function connectUnless(
   either: AbortSignal,
   stop: AbortController,
   bootstrap: Introduction,
-  sendTo: readonly WantedEnd[],
-  receiveFrom: readonly WantedEnd[],
+  wanted: ReturnType<typeof byDirection>,
   transportFor: TransportFor,
   agreement: Agreement,
-): Promise<PeerConnections> {
+): Promise<Made> {
   setMaxListeners(0, either); // one listener for each connection
   /** Clean-up of everything opened so far, for the case that a later step fails. */
   const undo: ((error: Error) => void)[] = [];
-  const wanted = byDirection(sendTo, receiveFrom, transportFor);
   const opening = all(
     open(wanted.sends, ({ peer, channel }) => transportFor(peer, channel).setUpSend(peer), undo),
     open(wanted.receives, ({ peer, channel }) => transportFor(peer, channel).setUpReceive(peer), undo),
@@ -174,12 +187,7 @@ async function connectUnless(
     });
     await agreement.settle(connecting);
     const [senders, receivers, twoWay] = await connecting;
-    const sending = new Map([...senders, ...twoWay]);
-    const receiving = new Map([...receivers, ...twoWay]);
-    return {
-      sends: sendTo.flatMap((end) => sending.get(keyOf(end)) ?? []),
-      receives: receiveFrom.flatMap((end) => receiving.get(keyOf(end)) ?? []),
-    };
+    return { sending: new Map([...senders, ...twoWay]), receiving: new Map([...receivers, ...twoWay]) };
   } catch (error) {
     await Promise.allSettled([opening]); // ends that are still opening must be closed, too
     for (const step of undo.reverse()) step(error as Error);

@@ -371,6 +371,7 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
   }
 
   /** Checks the arguments of a put or get, and returns the other rank's part. */
+  // eslint-disable-next-line max-params -- small moves should allocate nothing
   #checkMove(
     call: string,
     what: string,

@@ -44,41 +44,36 @@ const MORE_FAILURES_MS = 1000;
  * @throws SystemError, InvalidUsageError, InvalidArgumentError as launchRanks() and the choice of an address
  */
 export async function launchOnHosts(options: HostsLaunchOptions): Promise<number> {
-  const { placements, command, env, graceMs, timeoutMs } = options;
+  const { placements, env, graceMs, timeoutMs } = options;
   const heartbeatMs = seconds(env, 'TCCL_HEARTBEAT', DEFAULT_HEARTBEAT_SECONDS) * 1000;
   const total = placements[0]?.ranks.total ?? 0;
   const here = placements.find(({ host }) => isThisHost(host.name));
   const there = placements.filter((placement) => placement !== here);
-  const exported = { ...passedVariables(env), ...options.exported };
-
-  const check = here === undefined ? undefined : checkCommand(command, env['PATH'] ?? '', options.programs.directory);
-  const run =
-    check?.kind === 'runnable'
-      ? rankCommands(check.command, here?.ranks.count ?? 0, options.bindTo, env['PATH'] ?? '')
-      : undefined;
-
+  const { run, refusal: own } = commandsHere(here, options);
   const output = new JobOutput(options.output, 0, total);
   const remote = there.map(({ host, ranks }) => {
     const line = sshCommand(host.name, options.programs, Math.ceil(options.connectMs / 1000));
     return new RemoteRanks(host.name, ranks, line, options.programs, output);
   });
-  const own = check?.kind === 'refused' ? refusalHere(here?.host.name ?? '', check) : undefined;
   const connecting = new Connecting(remote, options, own);
   try {
     const greetings = await connecting.all((group) => group.greeted);
     const seenAs = endsOf(greetings[0]?.sshConnection ?? '').client;
-    const isOnlyHere = remote.length === 0;
-    const hereAddress =
-      placements[0] === here && options.address === undefined
-        ? await (isOnlyHere ? freeAddress('127.0.0.1') : meetingAddress(env, seenAs))
-        : undefined;
+    const choosesHere = placements[0] === here && options.address === undefined;
+    const hereAddress = choosesHere
+      ? await (remote.length === 0 ? freeAddress('127.0.0.1') : meetingAddress(env, seenAs))
+      : undefined;
     const ready = await connecting.last((group, index): Promise<Readiness> => {
       const { host, ranks } = there[index] as HostPlacement;
       return group.prepare({
         type: 'prepare',
         directory: options.programs.directory,
-        command,
-        env: { ...exported, ...(host.interfaceName === undefined ? {} : { TCCL_SOCKET_IFNAME: host.interfaceName }) },
+        command: options.command,
+        env: {
+          ...passedVariables(env),
+          ...options.exported,
+          ...(host.interfaceName === undefined ? {} : { TCCL_SOCKET_IFNAME: host.interfaceName }),
+        },
         bindTo: options.bindTo,
         ranks,
         graceMs,
@@ -95,23 +90,12 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
     connecting.done();
 
     for (const group of remote) group.start(meetingPoint);
+    const { directory } = options.programs;
+    const ofHere = { env, directory, meetingPoint, output, input: 'inherit', graceMs, timeoutMs } as const;
     const local =
       here === undefined || run === undefined
         ? []
-        : [
-            new LocalRanks({
-              ranks: here.ranks,
-              command: run,
-              env,
-              directory: options.programs.directory,
-              meetingPoint,
-              output,
-              input: 'inherit',
-              graceMs,
-              timeoutMs,
-              host: here.host.name,
-            }),
-          ];
+        : [new LocalRanks({ ...ofHere, ranks: here.ranks, command: run, host: here.host.name })];
     return await new Job(options, [...local, ...remote], output).finished();
   } catch (error) {
     if (!(error instanceof HostRefusal)) throw error;
@@ -128,9 +112,18 @@ interface HostFailure {
   readonly refusal: HostRefusal;
 }
 
-/** This host's own check, in the form of another one's. */
-function refusalHere(host: string, { message, exitCode }: { readonly message: string; readonly exitCode: number }): HostFailure {
-  return { host, refusal: new HostRefusal(`host ${host}: ${message}`, exitCode, message) };
+/** Commands of the ranks of this host, or its own refusal, in the form of another host's; neither if it has no ranks. */
+function commandsHere(
+  here: HostPlacement | undefined,
+  { command, env, bindTo, programs }: HostsLaunchOptions,
+): { readonly run?: ReturnType<typeof rankCommands>; readonly refusal?: HostFailure } {
+  if (here === undefined) return {};
+  const path = env['PATH'] ?? '';
+  const check = checkCommand(command, path, programs.directory);
+  if (check.kind === 'runnable') return { run: rankCommands(check.command, here.ranks.count, bindTo, path) };
+  const { name: host } = here.host;
+  const { message, exitCode } = check;
+  return { refusal: { host, refusal: new HostRefusal(`host ${host}: ${message}`, exitCode, message) } };
 }
 
 /** The time until all hosts are ready: progress, the deadline, failures, and signals to the launcher. */

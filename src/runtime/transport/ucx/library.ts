@@ -226,6 +226,7 @@ function versionOf(library: Library): number[] {
   return parts.map(([part = 0]) => part);
 }
 
+// eslint-disable-next-line max-lines-per-function -- a list of functions
 function bind(koffi: Koffi, library: Library, version: string): Ucx {
   const c = koffi.load(null);
   const func = (prototype: string) => library.func(prototype) as (...args: unknown[]) => number;
