@@ -44,7 +44,7 @@ export async function withCallerFrames<T>(promise: Promise<T>): Promise<T> {
 /**
  * Puts the program's functions that call or await this one in front of an error's stack. Errors are often made deeper than
  * the number of frames that V8 records, so their own stacks may not reach the program. Frames of this package are left out,
- * unless the error is a defect here: they tell the program's author nothing.
+ * unless the error is a defect here: they are of no use to the program's author.
  *
  * @param call made when the program called, if this runs later
  */

@@ -249,7 +249,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       job.process.kill('SIGCONT');
       const { code, stderr } = await job.finished;
       expect(stderr).toMatch(
-        /^tccl run: host [ab] is lost: ssh ended with exit code 1 \(tccl run was not heard for 1 s, so its ranks were/,
+        /^tccl run: host [ab] is lost: ssh ended with exit code 1 \(nothing came from tccl run for 1 s, so its ranks were/,
       );
       expect(code).toBe(1);
     });

@@ -153,7 +153,7 @@ export class ShareSum {
     for (let index = 1; index < nMembers; index++) kernels.copy(this.#words[destinations + index] ?? 0, first, bytes);
   }
 
-  /** While some heads wait here for others, tells them for whom, so that errors of a timeout name those. */
+  /** While some heads wait here for others, sends them for whom, so that errors of a timeout name those. */
   #reportWaits(): void {
     const isWaiting = !this.#isOver && this.#members.some((member) => this.#hasMessage(member));
     if (isWaiting && this.#limitMs > 0) this.#reporting ??= setInterval(() => this.#report(), this.#limitMs / REPORTS_PER_LIMIT);

@@ -120,7 +120,7 @@ const LONGEST_CALL_MS = 2 ** 31 - 1;
 
 /**
  * The type of an array's elements. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED.
- * @param typeOf says which arrays the call takes
+ * @param typeOf checks which arrays the call takes
  */
 export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined, typeOf = dataTypeOf): DataType {
   if (options !== undefined) {

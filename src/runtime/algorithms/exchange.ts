@@ -74,7 +74,7 @@ const noWait: Wait = { awaited: 'message', connections: [] };
 
 /** Outputs in shared memory that other ranks of the host may write, so that data for them need no slots. */
 export interface Outputs {
-  /** Tells the sender of a connection where this rank's output of the running call is: an address in the segment. */
+  /** Sends the sender of a connection the place where this rank's output of the running call is: an address in the segment. */
   announce(receive: ReceiveConnection, address: number): void;
   /** Address of the output of a connection's receiver, if it is in the same call and has announced it; otherwise 0. */
   announced(send: SendConnection): number;
@@ -344,7 +344,7 @@ export class Exchange implements Outputs {
     for (const connection of all) connection.onNews(listener);
   }
 
-  /** Says goodbye to all. Resolves when everything is sent; the slots must stay allocated until then. */
+  /** Sends a goodbye to all. Resolves when everything is sent; the slots must stay allocated until then. */
   async close(): Promise<void> {
     this.#tracks = [];
     await Promise.all(this.#all().map((connection) => connection.close()));

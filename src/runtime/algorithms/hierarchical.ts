@@ -194,9 +194,9 @@ class Hierarchical implements NetworkPlayer {
 }
 
 /*
- * Large all-reduces of arrays in shared memory are not copied within a host. The header of a message up says where the sender's
- * input and output are, or 0; the owner adds inputs where they are and writes results to outputs where they are, and the
- * header of its message down says so. A rank waits for its results, so the owner has read its input by then.
+ * Large all-reduces of arrays in shared memory are not copied within a host. The header of a message up has the addresses
+ * of the sender's input and output, or 0; the owner adds inputs where they are and writes results to outputs where they are,
+ * which the header of its message down shows. A rank waits for its results, so the owner has read its input by then.
  *
  * In all-gathers and broadcasts, which have no messages up from most ranks, a rank announces its output when it enters the call.
  * The owner writes there if the announcement is there in time, and otherwise into slots. Counts of V forms would lie in the

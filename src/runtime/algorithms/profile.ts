@@ -140,7 +140,7 @@ function arePoints(json: unknown): json is Points {
 
 /**
  * The times for a number of ranks: those of the most similar number that was measured. Measurements with a core for each rank
- * say nothing about ranks that outnumber the cores, and vice versa.
+ * are not valid for ranks that outnumber the cores, and vice versa.
  */
 export function timesFor(profile: Profile, nRanks: number, nCores: number): Times | undefined {
   const distance = (measured: number): number => Math.abs(Math.log2(measured / nRanks));

@@ -43,7 +43,7 @@ const COMPARED_MS = 3_600_000;
 export class WaitChains {
   readonly #rank: number;
   /** Number and time of each rank's last report of a wait. */
-  readonly #heard = new WeakMap<Awaited, { readonly count: number; readonly atMs: number }>();
+  readonly #lastReports = new WeakMap<Awaited, { readonly count: number; readonly atMs: number }>();
   /** Observations by rank and witness. */
   readonly #observations = new Map<string, Observation>();
   /** Operations that waiting ranks reported, by rank, with the time. */
@@ -71,8 +71,8 @@ export class WaitChains {
     const nowMs = clockMs();
     if (nowMs - this.#lookedMs > freshMs) this.#sinceMs = nowMs;
     this.#lookedMs = nowMs;
-    const heard = new Set(awaited.filter((other) => this.#hears(other, nowMs)).map(({ peer }) => peer));
-    for (const { peer } of awaited) if (!heard.has(peer)) this.#see(peer, nowMs);
+    const active = new Set(awaited.filter((other) => this.#hasNews(other, nowMs)).map(({ peer }) => peer));
+    for (const { peer } of awaited) if (!active.has(peer)) this.#see(peer, nowMs);
     // Observations of other ranks have had time to arrive.
     const isDeadlock =
       reportsDeadlock && nowMs - this.#sinceMs > 2 * freshMs && this.#fresh(freshMs).every(({ rank }) => rank === this.#rank);
@@ -85,9 +85,9 @@ export class WaitChains {
   }
 
   /** Records the operations of ranks that this one does not wait for; called at intervals. The limit is that of look(). */
-  hear(others: readonly Awaited[], limitMs: number): void {
+  readReports(others: readonly Awaited[], limitMs: number): void {
     this.#freshMs = this.validityMs(limitMs);
-    for (const other of others) this.#hears(other, clockMs());
+    for (const other of others) this.#hasNews(other, clockMs());
   }
 
   /** The ranks at the ends of this rank's wait chains, ascending; without reports, the ranks that it waits for itself. */
@@ -135,14 +135,14 @@ export class WaitChains {
   }
 
   /** Reads a rank's report from one source. Returns true if it has reported recently there, or had no need to yet. */
-  #hears(other: Awaited, nowMs: number): boolean {
+  #hasNews(other: Awaited, nowMs: number): boolean {
     const report = other.waitReport();
-    const before = this.#heard.get(other);
+    const before = this.#lastReports.get(other);
     let atMs = before?.atMs ?? 0;
     if (report !== undefined && report.count !== before?.count) {
       const waits = isWaitReport(report.words);
       if (waits) atMs = nowMs;
-      this.#heard.set(other, { count: report.count, atMs });
+      this.#lastReports.set(other, { count: report.count, atMs });
       // The first report may be of an earlier wait.
       if (before !== undefined) this.#activities.set(other.peer, { words: report.words, atMs: nowMs });
       if (waits) this.#learn(report.words, nowMs);

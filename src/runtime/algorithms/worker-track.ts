@@ -13,7 +13,7 @@ export interface ConnectionSets {
 
 const none: readonly never[] = [];
 
-/** Word of a message's header that says whether its data are in the receiver's output already, and not in the message. */
+/** Word of a message's header that shows whether its data are in the receiver's output already, and not in the message. */
 const IS_WRITTEN = OWN_WORDS;
 
 /** Executes the moves of a worker (planner/schedule/moves.ts) on its connections. */

@@ -112,7 +112,7 @@ export interface Bootstrap {
   survivors(excluded: readonly number[], signal: AbortSignal, wish?: SurvivorWish): Promise<Survivors>;
   /** The barrier that commits something that the ranks make on this network: every rank calls it once, at the beginning. */
   commitBarrier(): CommitBarrier;
-  /** Says goodbye; sockets close with the last network on them. Pending operations reject. */
+  /** Sends a goodbye; sockets close with the last network on them. Pending operations reject. */
   close(): Promise<void>;
   /** From now on, collective operations of all ranks reject with `reason`; everything else goes on. */
   fail(reason: TcclError): void;

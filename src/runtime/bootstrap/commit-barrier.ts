@@ -32,7 +32,7 @@ export class CommitBarrier {
   readonly #space: number;
   readonly #answers = new Map<number, number>();
   #state = COMING;
-  #hear = (): void => undefined;
+  #wake = (): void => undefined;
 
   /**
    * @param members the mesh's rank of each rank of the network
@@ -46,7 +46,7 @@ export class CommitBarrier {
       words: () => [this.#state],
       answered: (rank, [state = COMING]) => {
         this.#answers.set(rank, state);
-        this.#hear();
+        this.#wake();
       },
     });
   }
@@ -72,12 +72,12 @@ export class CommitBarrier {
   async commits(signal: AbortSignal): Promise<boolean> {
     const ask = (): void => {
       for (const rank of this.#living()) this.#mesh.query(rank, this.#space);
-      this.#hear();
+      this.#wake();
     };
     const asking = setInterval(ask, ASK_EVERY_MS);
     try {
       return await new Promise<boolean>((resolve, reject) => {
-        this.#hear = () => {
+        this.#wake = () => {
           const outcome = this.#outcome();
           if (outcome !== undefined) resolve(outcome);
           else if (signal.aborted) reject(signal.reason as Error);
@@ -86,7 +86,7 @@ export class CommitBarrier {
       });
     } finally {
       clearInterval(asking);
-      this.#hear = () => undefined;
+      this.#wake = () => undefined;
     }
   }
 

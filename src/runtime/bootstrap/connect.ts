@@ -247,7 +247,7 @@ class SetUp {
     if (onRing === undefined) {
       this.#limit(this.#endMs, () => {
         const { previousRank } = this.#mesh;
-        const message = `rank ${previousRank} has not passed on what the other ranks say of themselves in time; can all hosts reach each other?`;
+        const message = `rank ${previousRank} has not passed on the introductions of the other ranks in time; can all hosts reach each other?`;
         return new TimeoutError('RANK_MISSING', message, { ranks: [previousRank] });
       });
     } else {
@@ -428,7 +428,7 @@ class SetUp {
     const notice = (): void => {
       if (waiting === undefined || notices === undefined) return;
       const [what, advice] = waiting();
-      notices.tell(`${this.#self} has waited ${notices.afterMs / 1000} s in init ${what}${untilWhen(timeoutMs)}: ${advice}`);
+      notices.report(`${this.#self} has waited ${notices.afterMs / 1000} s in init ${what}${untilWhen(timeoutMs)}: ${advice}`);
     };
     const noticeMs = waiting === undefined ? 0 : (notices?.afterMs ?? 0);
     const liftNotice =
@@ -452,9 +452,9 @@ class SetUp {
     this.#ended.abort(error);
     for (const listener of this.#listeners) listener.close();
     const { rank } = this.#options;
-    const told =
+    const reason =
       error instanceof TcclError ? error : new RemoteError('ABORTED', `rank ${rank} aborted: ${describeError(error)}`, { rank });
-    this.#mesh.abort(error, { kind: 'failed', group: 'all', sequence: 0, error: packError(told), own: true });
+    this.#mesh.abort(error, { kind: 'failed', group: 'all', sequence: 0, error: packError(reason), own: true });
   }
 }
 

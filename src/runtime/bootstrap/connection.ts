@@ -107,7 +107,7 @@ export class BootstrapConnection implements RankConnection {
   }
 
   /**
-   * Says goodbye after the record in progress, and closes. Unwritten messages reject. Resolves when closed.
+   * Sends a goodbye after the record in progress, and closes. Unwritten messages reject. Resolves when closed.
    *
    * @param news notices to send before the goodbye
    */

@@ -186,13 +186,13 @@ export class Desk {
     return list.length === 0 ? '' : `; it refused ${list.join(', ')}`;
   }
 
-  /** Says what is waited for, if not all ranks have arrived by then. Returns a function that cancels this. */
+  /** Reports what is waited for, if not all ranks have arrived by then. Returns a function that cancels this. */
   #noticeLater(timeoutMs: number): () => void {
     const { notices } = this.#options;
     if (notices === undefined || notices.afterMs === 0 || notices.afterMs >= timeoutMs) return () => undefined;
     const notice = (): void => {
       if (this.#rollCall.isFull || this.#patience.size === 0) return;
-      notices.tell(
+      notices.report(
         `init has waited ${notices.afterMs / 1000} s at the root, ${this.#place}, for ${this.#rollCall.describe()}${untilWhen(timeoutMs)}${this.#refusals}`,
       );
     };

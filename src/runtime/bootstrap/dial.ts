@@ -23,7 +23,7 @@ interface DialOptions {
   readonly onFailure?: (error: Error) => void;
 }
 
-/** The process that listens there belongs to another job: it says so, or refuses the proof of this one's secret. */
+/** The process that listens there belongs to another job: it answers so, or refuses the proof of this one's secret. */
 export class OtherJob extends SystemError {}
 
 /** True for an error of a connection of which no packet has left this host. */

@@ -79,7 +79,7 @@ export class RankGroup {
 
   /** Reports to the others that this rank takes part in no further operations, so that operations that wait for it fail. */
   sayGoodbye(): void {
-    this.#mesh.tell(this.ranks, { kind: 'closed', rank: this.#mesh.rank, group: this.#name, sequence: this.#sequence });
+    this.#mesh.notify(this.ranks, { kind: 'closed', rank: this.#mesh.rank, group: this.#name, sequence: this.#sequence });
   }
 
   /** Ends this rank's own operations of the group with `reason`. */

@@ -227,7 +227,7 @@ export function unusedInterfaces(
   }
 }
 
-/** Reason why an interface does not run. Throws where the system does not say. */
+/** Reason why an interface does not run. Throws where the system does not show it. */
 export function whyUnused(name: string, folder = '/sys/class/net'): 'down' | 'no link' | 'no address' {
   const read = (file: string): string => readFileSync(`${folder}/${name}/${file}`, 'utf8').trim();
   const isUp = (Number(read('flags')) & 1) !== 0;

@@ -27,7 +27,7 @@ const KNOCK_AFTER = 0.5;
 /** A connection with another host. */
 interface Watched {
   readonly socket: Socket;
-  /** Interface that had its own address when it was connected; undefined if the system did not say. */
+  /** Interface that had its own address when it was connected; undefined if the system did not show it. */
   readonly interfaceName: string | undefined;
   /** Time of the check since which the other host has not answered data that were sent again. */
   silentSinceMs: number | undefined;

@@ -73,7 +73,7 @@ export class Mesh {
   /** By group: failures may arrive before this rank has the group. */
   readonly #failures = new Map<string, FailureNotice[]>();
   /** Events that were passed on. */
-  readonly #told = new Set<string>();
+  readonly #passedOn = new Set<string>();
   /** Notices of losses and failures. */
   readonly #badNews: string[] = [];
   /** Ranks that are being lost, with actions for afterwards: notices of ranks that closed because of the loss. */
@@ -279,8 +279,8 @@ export class Mesh {
    */
   spread(notice: SpreadNotice): void {
     const event = eventOf(notice);
-    if (this.signal.aborted || this.#told.has(event)) return;
-    this.#told.add(event);
+    if (this.signal.aborted || this.#passedOn.has(event)) return;
+    this.#passedOn.add(event);
     // The sender of the notice gets it too: a rank that already has a notice stops it.
     const text = JSON.stringify(notice);
     if (notice.kind !== 'left') {
@@ -290,11 +290,11 @@ export class Mesh {
       this.#peer(this.previousRank).notifyBack(text);
       this.#peer(this.nextRank).notifyForth(text);
     }
-    this.#heed(notice);
+    this.#handle(notice);
   }
 
   /** Sends a notice to those of some ranks that have a connection with this one. */
-  tell(ranks: readonly number[], notice: Notice): void {
+  notify(ranks: readonly number[], notice: Notice): void {
     const text = JSON.stringify(notice);
     for (const rank of ranks) {
       const peer = this.#peers.get(rank);
@@ -373,7 +373,7 @@ export class Mesh {
     for (const listener of this.#failureListeners.get(notice.group) ?? []) listener(notice);
   }
 
-  /** Says goodbye to all; waiting receivers reject with `reason`. Resolves when all connections are closed. */
+  /** Sends a goodbye to all; waiting receivers reject with `reason`. Resolves when all connections are closed. */
   async close(reason: Error): Promise<void> {
     if (this.signal.aborted) return;
     this.#shut(reason);
@@ -451,7 +451,7 @@ export class Mesh {
       notice: (text) => {
         const notice = JSON.parse(text) as Notice;
         if (isSpread(notice)) this.spread(notice);
-        else this.#heed(notice);
+        else this.#handle(notice);
       },
       end,
     };
@@ -468,7 +468,7 @@ export class Mesh {
     if (cause === undefined) this.#takeLeave(peer);
   }
 
-  /** A peer has said goodbye. */
+  /** A peer has sent a goodbye. */
   #takeLeave(peer: Peer): void {
     peer.leave();
     this.#afterLoss(() => peer.forget(this.#closedBy(peer.rank)));
@@ -483,7 +483,7 @@ export class Mesh {
     else this.#afterLosses.push(then);
   }
 
-  #heed(notice: Notice): void {
+  #handle(notice: Notice): void {
     switch (notice.kind) {
       case 'left': {
         if (notice.rank === this.rank) return;

@@ -215,7 +215,7 @@ export class Network implements Bootstrap {
   async #close(): Promise<void> {
     if (this.#closed !== undefined) return;
     const reason = new InvalidUsageError('CLOSED', `rank ${this.rank} has closed its communicator`);
-    // For the last network, the end of the connections says it.
+    // For the last network, the end of the connections shows it.
     if (this.#mesh.users > 1) {
       for (const group of Object.values(this.#groups)) group.sayGoodbye();
       this.#mesh.fallSilent(this.members, this.#tagSpace, this.#failure);

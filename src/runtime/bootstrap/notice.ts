@@ -7,7 +7,7 @@ export type Notice =
   | { readonly kind: 'died'; readonly rank: number; readonly why?: string | undefined; readonly silence?: Silence | undefined }
   /** The rank gave up, for the given reason. */
   | { readonly kind: 'aborted'; readonly rank: number; readonly reason: string }
-  /** The rank said goodbye. */
+  /** The rank sent a goodbye. */
   | { readonly kind: 'left'; readonly rank: number }
   /**
    * The rank has closed one network, and takes part in no operation of the group from this number on. Sent to members only.

@@ -4,7 +4,7 @@ import { isLoopback, parseAddress } from './address.js';
 export interface Notices {
   /** Time after which a step is long, milliseconds in which this process watches; 0 for no notice. */
   readonly afterMs: number;
-  readonly tell: (text: string) => void;
+  readonly report: (text: string) => void;
 }
 
 /** `, and waits 60 s in all (TCCL_INIT_TIMEOUT)`: the limit in a notice. */

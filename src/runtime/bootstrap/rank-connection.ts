@@ -25,7 +25,7 @@ export class ConnectionEndedError extends SystemError {
 export interface ConnectionEvents {
   message?(message: Message): void;
   notice?(text: string): void;
-  /** Called once, last, if the connection was welcomed. `cause` is undefined when either side said goodbye. */
+  /** Called once, last, if the connection was welcomed. `cause` is undefined when either side sent a goodbye. */
   end(cause: Error | undefined): void;
 }
 
@@ -35,7 +35,7 @@ export interface RankConnection {
   send(header: MessageHeader, data: Uint8Array): Promise<void>;
   /** Sends a notice ahead of queued messages. */
   notify(text: string): void;
-  /** Says goodbye and closes. Resolves when closed. */
+  /** Sends a goodbye and closes. Resolves when closed. */
   leave(): Promise<void>;
   /** Closes without a goodbye; a notice that was sent may still arrive. */
   destroy(): void;

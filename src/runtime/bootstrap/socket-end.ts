@@ -69,7 +69,7 @@ function look(): void {
     const { socket, isLong } = ending;
     // The first check may come right after the beginning.
     if (++ending.looks === 1) continue;
-    // On systems that do not tell, it must suffice that this host's own kernel has all data.
+    // On systems that do not show it, it must suffice that this host's own kernel has all data.
     const isDelivered = socket.writableFinished && !(isLong && (stateOf(socket)?.unconfirmedBytes ?? 0) > 0);
     if (isDelivered || ending.looks * LOOK_EVERY_MS > ending.limitMs) socket.destroy();
   }

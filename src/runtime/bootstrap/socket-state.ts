@@ -2,7 +2,7 @@ import { readFileSync } from '#platform/files';
 import { loadLibc, type TcpState } from '../device/libc.js';
 import type { Socket } from '../platform/platform.js';
 
-/** Returns the kernel's state of a connection; undefined if it is closed, or the system does not tell. */
+/** Returns the kernel's state of a connection; undefined if it is closed, or the system does not show it. */
 export type StateReader = (socket: Socket) => TcpState | undefined;
 
 /**

@@ -108,30 +108,35 @@ export async function agreeOnSurvivors(mesh: Mesh, question: SurvivorQuery): Pro
 async function coordinate(mesh: Mesh, question: SurvivorQuery, out: Set<number>): Promise<Survivors> {
   const { call, members } = question;
   const me = members.indexOf(mesh.rank);
-  const heard = new Set([me]);
+  const answered = new Set([me]);
   let views: Omit<View, 'out'>;
   try {
-    views = await hearAll(mesh, question, out, heard);
+    views = await collectViews(mesh, question, out, answered);
   } catch (error) {
-    if (error instanceof TimeoutError) tell(mesh, question, heard, { missing: error.ranks ?? [] });
+    if (error instanceof TimeoutError) report(mesh, question, answered, { missing: error.ranks ?? [] });
     throw error;
   }
   if (out.has(me)) throw excludedHere(call, me);
   const ranks = members.map((_, rank) => rank).filter((rank) => !out.has(rank));
   if (views.quorum && !isMajority(ranks, members.length)) {
-    tell(mesh, question, ranks, { minority: ranks });
+    report(mesh, question, ranks, { minority: ranks });
     throw noQuorum(call, ranks, members.length);
   }
   const verdict = { ranks, number: mesh.nextNetworkNumber(), flag: views.flag };
-  tell(mesh, question, verdict.ranks, verdict);
+  report(mesh, question, verdict.ranks, verdict);
   return verdict;
 }
 
 /** Adds excluded ranks, and ranks that are lost meanwhile, to `out`. Resolves to what all ranks together wish. */
-async function hearAll(mesh: Mesh, question: SurvivorQuery, out: Set<number>, heard: Set<number>): Promise<Omit<View, 'out'>> {
+async function collectViews(
+  mesh: Mesh,
+  question: SurvivorQuery,
+  out: Set<number>,
+  answered: Set<number>,
+): Promise<Omit<View, 'out'>> {
   const { members, space, number } = question;
   let { quorum, flag } = question;
-  const missing = (): number[] => members.map((_, rank) => rank).filter((rank) => !out.has(rank) && !heard.has(rank));
+  const missing = (): number[] => members.map((_, rank) => rank).filter((rank) => !out.has(rank) && !answered.has(rank));
   await new Promise<void>((resolve, reject) => {
     const consider = (): void => {
       if (missing().length === 0) resolve();
@@ -140,7 +145,7 @@ async function hearAll(mesh: Mesh, question: SurvivorQuery, out: Set<number>, he
       const view = mesh.take(members[rank] ?? -1, { space, number: number * 2 + VIEW });
       unlessEnded(view, question, () => ({ ranks: missing(), afterMs: 0 })).then(
         ({ data }) => {
-          heard.add(rank);
+          answered.add(rank);
           const view = decodeJson(data) as View;
           quorum ||= view.quorum;
           flag &&= view.flag;
@@ -163,7 +168,7 @@ async function hearAll(mesh: Mesh, question: SurvivorQuery, out: Set<number>, he
  * Sends the result, without waiting: a connection with a stopped rank may never be made. A rank that is lost now will be missing
  * in the survivors' network.
  */
-function tell(
+function report(
   mesh: Mesh,
   { members, space, number }: SurvivorQuery,
   ranks: Iterable<number>,

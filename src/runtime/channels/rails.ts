@@ -14,7 +14,7 @@ export function railsOf(mine: readonly Nic[], hosts: readonly (readonly Nic[])[]
     (nic, index) =>
       named ||
       index === 0 ||
-      // All links have the subnet fe80::/64, so it does not tell which NICs are connected.
+      // All links have the subnet fe80::/64, so it does not show which NICs are connected.
       (!isLinkLocal(nic.host) && others.every((nics) => nics.some((other) => shareSubnet(nic, other)))),
   );
   const first = hosts[0] ?? mine;

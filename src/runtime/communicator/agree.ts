@@ -152,7 +152,7 @@ export function checkEngines(each: readonly EngineThreads[], facts: readonly Ran
   const wishes = each.map((threads) => (oneSegment ? threads.inMemory : Number(connectsInAdvance(threads, facts))));
   const other = wishes.findIndex((wish) => wish !== wishes[0]);
   if (other < 0) return;
-  const tell = (wish = 0): string => {
+  const describe = (wish = 0): string => {
     if (!oneSegment && connectsInAdvance({ inMemory: 0, overSockets: 0 }, facts))
       return wish === 0 ? 'with blocking: false' : 'without blocking: false';
     if (!oneSegment) return wish === 0 ? 'without blocking: true' : "with blocking: true or engine: 'thread'";
@@ -160,7 +160,7 @@ export function checkEngines(each: readonly EngineThreads[], facts: readonly Ran
   };
   throw new InvalidUsageError(
     'CALL_MISMATCH',
-    `${oneSegment ? 'engine and channels' : 'blocking and engine'} differ between ranks: ${tell(wishes[0])} on rank 0, ${tell(wishes[other])} on rank ${other}; give all ranks the same`,
+    `${oneSegment ? 'engine and channels' : 'blocking and engine'} differ between ranks: ${describe(wishes[0])} on rank 0, ${describe(wishes[other])} on rank ${other}; give all ranks the same`,
     { ranks: oddRanksOf(wishes) },
   );
 }

@@ -235,8 +235,8 @@ async function directEngine({ bootstrap, team, libc, nCores, settings }: EngineC
 async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count: number): Promise<Team[]> {
   if (count === 0) return [];
   const mine = bootstrap.localRank === 0 ? Array.from({ length: count }, () => Team.reserve(segment, members.length)) : [];
-  const told = await bootstrap.broadcast(encodeJson(mine), bootstrap.localRanks[0] ?? 0, 'host');
-  return (decodeJson(told) as number[]).map((address, index) => new Team(segment, address, members, mine[index] !== undefined));
+  const sent = await bootstrap.broadcast(encodeJson(mine), bootstrap.localRanks[0] ?? 0, 'host');
+  return (decodeJson(sent) as number[]).map((address, index) => new Team(segment, address, members, mine[index] !== undefined));
 }
 
 /** True after the warning of the first communicator of this process without a plan. */

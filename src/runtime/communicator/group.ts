@@ -282,7 +282,7 @@ class Group {
   /** Ends the group with an error from before or during the start. */
   giveUp(error: unknown): void {
     this.#error ??= { error };
-    for (const tell of this.#ended.splice(0)) tell(error as Error);
+    for (const end of this.#ended.splice(0)) end(error as Error);
     this.#end(error as Error);
   }
 
@@ -320,7 +320,7 @@ class Group {
 
   readonly #settled = (error?: Error): void => {
     this.#outstanding--;
-    if (error !== undefined || this.#outstanding === 0) for (const tell of this.#ended.splice(0)) tell(error);
+    if (error !== undefined || this.#outstanding === 0) for (const end of this.#ended.splice(0)) end(error);
     if (error !== undefined) {
       // Further operations may fail too, but a promise rejects only once.
       if (this.#error !== undefined) return;

@@ -197,11 +197,11 @@ function warnOnce(text: string): void {
 
 function warnOfDoubts(bootstrap: Bootstrap, facts: readonly RankFacts[], doubt: string | undefined, options: InitOptions): void {
   if (bootstrap.rank !== 0) return;
-  const tell = options.onWarning ?? warnOnce;
+  const report = options.onWarning ?? warnOnce;
   const alone = facts.find((fact) => !fact.sharedWithHost);
   if (alone !== undefined)
-    tell(
+    report(
       `ranks of one host do not share memory, so their data goes through ${wayOf(netOf(facts).name)}: ${alone.reason ?? 'unknown reason'}`,
     );
-  if (doubt !== undefined) tell(doubt);
+  if (doubt !== undefined) report(doubt);
 }

@@ -70,7 +70,7 @@ export async function meet(
   onRing: (queries: WaitQueries) => void,
 ): Promise<{ readonly bootstrap: Bootstrap; readonly id: UniqueId }> {
   const { onWarning = warn, signal } = options;
-  const notices: Notices = { afterMs: Math.min(NOTICE_AFTER_MS, warnAfterMs), tell: onWarning };
+  const notices: Notices = { afterMs: Math.min(NOTICE_AFTER_MS, warnAfterMs), report: onWarning };
   let root: Root | undefined;
   let id = place.id;
   let address = place.commId;
@@ -124,7 +124,7 @@ export async function meet(
   }
 }
 
-/** Time after which ranks that wait for each other in init() say so, unless TCCL_WARN_AFTER is shorter. */
+/** Time after which ranks that wait for each other in init() print that, unless TCCL_WARN_AFTER is shorter. */
 const NOTICE_AFTER_MS = 5000;
 
 /** Warning about an address that does not keep jobs apart. */

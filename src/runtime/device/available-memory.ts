@@ -2,7 +2,7 @@ import { readFileSync } from '#platform/files';
 
 /**
  * Bytes that this process can still allocate before the kernel starts killing: the machine's free memory or the rest of the
- * control group's limit (v2 or v1), whichever is less. Infinity where the system does not say.
+ * control group's limit (v2 or v1), whichever is less. Infinity where the system does not show it.
  *
  * @param readText reads a file as text; injected so that captured machines can be tested. It may throw.
  */

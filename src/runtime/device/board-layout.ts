@@ -94,7 +94,7 @@ export const CALLS_OF_BLOCK = 4;
  * and other calls lack `callBits.timed`.
  */
 export const entryDoubles = { count: 2, start: 3 } as const;
-/** Bits of an entry's call: messages have their type above bit 4, other calls what algorithms/other-calls.ts says. */
+/** Bits of an entry's call: messages have their type above bit 4, other calls the bits of algorithms/other-calls.ts. */
 export const callBits = {
   timed: 1 << 20,
   send: 1 << 21,

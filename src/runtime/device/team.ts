@@ -97,7 +97,7 @@ export class Team {
     return { reason: abortReasons[Atomics.load(this.#words, ABORT / 4 + 1)] ?? 'none', localRank: about - 1 };
   }
 
-  /** Tells all ranks that this one ends in the middle of an operation of *direct*: its arrays may change from now on. */
+  /** Shows all ranks that this one ends in the middle of an operation of *direct*: its arrays may change from now on. */
   giveUp(operation: number): void {
     if (this.#isForgotten) return;
     const place = ABORT / 4 + 2;
@@ -204,7 +204,7 @@ export class Team {
 
   /** A member's last report of a wait. */
   waitReport(localRank: number): WaitReport | undefined {
-    return this.#reports[localRank]?.heard();
+    return this.#reports[localRank]?.latest();
   }
 
   /** True if a member has left, or, in a job of a pool, its function has returned: it makes no call for which others can wait. */

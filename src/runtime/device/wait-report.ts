@@ -49,7 +49,7 @@ export class WaitWords {
     Atomics.store(words, at + COUNT, (count + 2) | 0);
   }
 
-  heard(): WaitReport | undefined {
+  latest(): WaitReport | undefined {
     const words = this.#words;
     const at = this.#at;
     const count = Atomics.load(words, at + COUNT);

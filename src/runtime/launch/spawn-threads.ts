@@ -114,7 +114,7 @@ async function runThreads(
   };
   // An error of the caller's function ends all ranks, like the caller's signal; no rank failed.
   let thrown: { readonly error: unknown } | undefined;
-  const tell = (message: unknown, rank: number) => {
+  const deliver = (message: unknown, rank: number) => {
     if (thrown !== undefined) return;
     try {
       onMessage?.(message, rank);
@@ -128,7 +128,7 @@ async function runThreads(
     threads.map(
       (thread, rank) =>
         new Promise<void>((resolve) => {
-          thread.on('message', (message) => tell(message, rank));
+          thread.on('message', (message) => deliver(message, rank));
           thread.on('messageerror', (cause) => fail({ rank, cause, exitCode: undefined }));
           thread.on('error', (cause) => fail({ rank, cause, exitCode: undefined }));
           thread.on('exit', (exitCode) => {

@@ -385,13 +385,13 @@ export class Messenger implements Waitable {
     this.#idle?.();
   }
 
-  /** Finishes everything that was started, then says goodbye. */
+  /** Finishes everything that was started, then sends a goodbye. */
   async close(): Promise<void> {
     if (this.isPending) await new Promise<void>((resolve) => (this.#idle = resolve));
     await this.leave();
   }
 
-  /** Says goodbye without waiting for transfers in flight. Sends it immediately; resolves when it has been sent. */
+  /** Sends a goodbye without waiting for transfers in flight. Sends it immediately; resolves when it has been sent. */
   async leave(): Promise<void> {
     await Promise.all([this.#pointToPoint.links.close(), ...[...this.dependents].map((dependent) => dependent.leave())]);
   }

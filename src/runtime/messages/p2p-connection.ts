@@ -125,7 +125,7 @@ export class LazySender extends Lazy<SendConnection> {
       setUp.cancel();
       throw error;
     }
-    // The answer only says that the peer has connected, but a peer that left or died never answers, which is noticed.
+    // The answer only means that the peer has connected, but a peer that left or died never answers, which is noticed.
     bootstrap.recv(this.peer, tag + ANSWER).catch((error: unknown) => gone.abort(error));
     return withAnySignal([signal, gone.signal], (either) => setUp.connect(new Uint8Array(), either));
   }

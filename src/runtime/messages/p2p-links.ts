@@ -177,7 +177,7 @@ export class Links {
     return true;
   }
 
-  /** Says goodbye. Nothing is in flight. */
+  /** Sends a goodbye. Nothing is in flight. */
   async close(): Promise<void> {
     if (!this.#stop.signal.aborted) this.#stop.abort(new Error('closed'));
     this.#transport?.close();

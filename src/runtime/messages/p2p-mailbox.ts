@@ -130,7 +130,7 @@ export class Outbox {
     return this.#team.hasLeft(this.to);
   }
 
-  /** Tells the receiver that the sender's arrays may change from now on. */
+  /** Shows the receiver that the sender's arrays may change from now on. */
   giveUp(): void {
     Atomics.store(this.#words, (this.#address + GIVEN_UP) / 4, 1);
   }

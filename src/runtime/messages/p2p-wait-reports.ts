@@ -60,7 +60,7 @@ export class WaitReports {
     if (!this.#pace.isDue(limitMs)) return;
     // In a circle, a rank that waits for messages is at fault, because all ranks make the same collectives.
     const report = this.#waitChains.look(this.#awaitedOf(ranks), limitMs, activity, true);
-    this.#tell(report);
+    this.#send(report);
     this.#parts.forwardInCalls(report);
     // Connections are made when both ranks have messages for each other; in a circle that may never happen.
     const { waitQueries } = this.#parts;
@@ -70,15 +70,15 @@ export class WaitReports {
 
   /** Reports this rank's wait elsewhere to ranks that may wait for its messages. */
   forwardReport(report: readonly number[]): void {
-    if (!this.#parts.isPending()) this.#tell(report);
+    if (!this.#parts.isPending()) this.#send(report);
   }
 
   /** Records the reports of all connected ranks, for doing(); called at intervals while this rank waits elsewhere. */
   readReports(limitMs: number): void {
-    this.#waitChains.hear(this.#awaitedOf([...this.#parts.peers.keys()]), limitMs);
+    this.#waitChains.readReports(this.#awaitedOf([...this.#parts.peers.keys()]), limitMs);
   }
 
-  #tell(report: readonly number[]): void {
+  #send(report: readonly number[]): void {
     if (this.#parts.shared) this.#parts.team.reportWait(report);
     for (const connection of this.#connections()) connection.reportWait(report);
   }

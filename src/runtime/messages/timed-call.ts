@@ -271,7 +271,7 @@ export function reasonText(reason: unknown): string {
 
 /** The rejection of a call whose signal was aborted before; undefined if it was not. */
 export function abortedBefore({ signal }: CallLimits): Promise<never> | undefined {
-  // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the signal's reason is what its owner says
+  // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the signal's reason is its owner's choice
   return signal?.aborted === true ? Promise.reject(signal.reason) : undefined;
 }
 

@@ -14,7 +14,7 @@ import type { CombineValues } from './object-exchange.js';
 /*
  * Objects through collectives of bytes, in sequence, without another call between them:
  *
- *     heads      each says how long the value is, and has all of a short one
+ *     heads      each has the length of the value, and all of a short one
  *     bodies     of values that are longer, if there is one
  *     pieces     each long typed array, from the array and into the new one
  */

@@ -63,15 +63,15 @@ let firstHost = 0;
 const TRACKS = 100_000;
 
 /** Makes the observers that TCCL_TRACE and TCCL_DEBUG ask for. The log begins with a description of the communicator. */
-export function observersOf(told: FeedbackContext): Observer[] {
-  const { bootstrap, settings } = told;
+export function observersOf(context: FeedbackContext): Observer[] {
+  const { bootstrap, settings } = context;
   const number = made++;
   if (number === 0) {
     firstRank = bootstrap.rank;
     firstHost = nodeOf(bootstrap.peers, bootstrap.rank).node;
   }
   const observers: Observer[] = [];
-  if (settings.debug.level !== 'NONE') observers.push(startLog(told, number));
+  if (settings.debug.level !== 'NONE') observers.push(startLog(context, number));
   if (settings.tracePath !== undefined) {
     observers.push(
       new TraceFile(traceFile(settings.tracePath), {
@@ -81,7 +81,7 @@ export function observersOf(told: FeedbackContext): Observer[] {
         name:
           number === 0
             ? `rank ${bootstrap.rank}`
-            : `rank ${firstRank}, ${bootstrap.rank} of ${told.name ?? `communicator ${number}`}`,
+            : `rank ${firstRank}, ${bootstrap.rank} of ${context.name ?? `communicator ${number}`}`,
       }),
     );
   }

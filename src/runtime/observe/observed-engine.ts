@@ -42,9 +42,9 @@ export class ObservedEngine extends CompositeEngine {
 
   override readonly observe: Observe = (operation) => {
     const number = this.#besides++;
-    const told = this.#observers.map((observer) => observer.beganBeside(operation, number));
+    const begun = this.#observers.map((observer) => observer.beganBeside(operation, number));
     return (error) => {
-      for (const tell of told) tell(error);
+      for (const end of begun) end(error);
     };
   };
 
@@ -56,7 +56,7 @@ export class ObservedEngine extends CompositeEngine {
     for (const observer of this.#observers) observer.began(seen, number);
     const status = super.begin(call, spins);
     this.#seenSteps = this.steps;
-    return this.#tell(status);
+    return this.#report(status);
   }
 
   override progress(spins: number): number {
@@ -65,7 +65,7 @@ export class ObservedEngine extends CompositeEngine {
       this.#seenSteps = this.steps;
       for (const observer of this.#observers) observer.advanced();
     }
-    return this.#tell(status);
+    return this.#report(status);
   }
 
   override check(): void {
@@ -83,7 +83,7 @@ export class ObservedEngine extends CompositeEngine {
     for (const observer of this.#observers) observer.closed();
   }
 
-  #tell(status: number): number {
+  #report(status: number): number {
     if (status === DONE) for (const observer of this.#observers) observer.ended();
     return status;
   }

@@ -142,7 +142,7 @@ function readSlot(
   const waited = readWaited(words, doubles, at);
   const ended = waited?.number === begun - 1 && !waited.hasEnded ? begun - 1 : begun;
   const waits = Object.values(waitKinds).flatMap((kind): ShownWait[] => {
-    const report = new WaitWords(words, at + slot.reports + kind * REPORT_WORDS, REPORT_WORDS).heard();
+    const report = new WaitWords(words, at + slot.reports + kind * REPORT_WORDS, REPORT_WORDS).latest();
     const activity = report && decodeActivity(report.words);
     if (report === undefined || activity === undefined) return [];
     // The report of a call that has ended since.

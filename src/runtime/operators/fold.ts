@@ -73,7 +73,7 @@ function ofEach(operator: (lower: number | bigint, higher: number | bigint) => u
   };
 }
 
-/** The class of an error and its message, since the class often says more. */
+/** The class of an error and its message, since the class often has more detail. */
 function textOf(cause: unknown): string {
   return cause instanceof Error && cause.name !== 'Error' ? `${cause.name}: ${describeError(cause)}` : describeError(cause);
 }

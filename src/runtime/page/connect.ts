@@ -78,8 +78,8 @@ export async function connectInPage(place: PagePlace, device: string | undefined
       version,
       address: `${host}:${port}`,
     };
-    const told = (await all.allGather(encodeJson(introduction))).map((data) => decodeJson(data) as Introduction);
-    const peers = peersOf(told);
+    const introductions = (await all.allGather(encodeJson(introduction))).map((data) => decodeJson(data) as Introduction);
+    const peers = peersOf(introductions);
     mesh.introduce({ addresses: ranks.map(() => ADDRESS), names: ranks.map((one) => `rank ${one}`) });
     return new Network(mesh, 0, ranks, peers, all);
   } finally {

@@ -94,12 +94,12 @@ const noNetwork = { hostId: undefined, interfaceName: undefined, family: undefin
 
 function alone(): RankPlace {
   const { port1: control } = makeChannel();
-  return { rank: 0, nRanks: 1, memory: createMemory(), lines: [undefined], control, lock: '', env: {}, tell: () => undefined };
+  return { rank: 0, nRanks: 1, memory: createMemory(), lines: [undefined], control, lock: '', env: {}, post: () => undefined };
 }
 
-/** Tells the page that this rank has left, once the program has seen the end of its close(). */
-function endSoon({ tell }: RankPlace): void {
-  setImmediate(() => setTimeout(() => tell({ kind: 'ended' }), 0));
+/** Reports to the page that this rank has left, once the program has seen the end of its close(). */
+function endSoon({ post }: RankPlace): void {
+  setImmediate(() => setTimeout(() => post({ kind: 'ended' }), 0));
 }
 
 function missing(lines: RankLines, { nRanks }: PagePlace, limitMs: number): TimeoutError {

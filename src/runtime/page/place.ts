@@ -23,7 +23,7 @@ export interface PagePlace {
 /** A place as its rank has it. */
 export interface RankPlace extends PagePlace {
   /** Sends a message to the page, in order with those of the program. */
-  readonly tell: (message: ToPage) => void;
+  readonly post: (message: ToPage) => void;
 }
 
 /** Messages from a rank to its page, in a member PLACE, among those of the program. */
@@ -80,12 +80,12 @@ if (MAY_BLOCK) {
 }
 
 function takePlace(place: PagePlace): void {
-  const tell = (message: ToPage): void => scope.postMessage({ [PLACE]: message });
+  const post = (message: ToPage): void => scope.postMessage({ [PLACE]: message });
   const fail = (error: unknown): void => {
     try {
-      tell({ kind: 'failed', error });
+      post({ kind: 'failed', error });
     } catch {
-      tell({ kind: 'failed', error: String(error) });
+      post({ kind: 'failed', error: String(error) });
     }
   };
   // The page has these errors: the console need not.
@@ -99,10 +99,10 @@ function takePlace(place: PagePlace): void {
   });
   // The lock is free again however the worker ends: the page has no other sign of that.
   void scope.navigator.locks?.request(place.lock, () => {
-    tell({ kind: 'lives' });
+    post({ kind: 'lives' });
     return new Promise<never>(() => undefined);
   });
-  resolvePlace({ ...place, tell });
+  resolvePlace({ ...place, post });
 }
 
 /** The place of this rank; undefined in the page's own thread. */

@@ -45,7 +45,7 @@ export class PortConnection implements RankConnection {
     port.onmessage = ({ data }) => this.#take(data as Carried);
   }
 
-  /** Tells the rank that dialled that this one has the connection. */
+  /** Confirms the connection to the rank that dialled. */
   welcome(): this {
     this.#post({ kind: 'welcome' });
     return this;

@@ -131,10 +131,10 @@ export class Workers {
       const events = worker as unknown as WorkerEvents;
       events.addEventListener('message', (event) => {
         const { data } = event;
-        const told = (data as { readonly [PLACE]?: ToPage } | null | undefined)?.[PLACE];
-        if (told !== undefined) {
+        const news = (data as { readonly [PLACE]?: ToPage } | null | undefined)?.[PLACE];
+        if (news !== undefined) {
           event.stopImmediatePropagation();
-          this.#hear(rank, told, place.lock);
+          this.#receive(rank, news, place.lock);
           return;
         }
         try {
@@ -166,7 +166,7 @@ export class Workers {
     );
   }
 
-  #hear(rank: number, message: ToPage, lock: string): void {
+  #receive(rank: number, message: ToPage, lock: string): void {
     switch (message.kind) {
       case 'lives': {
         const { navigator } = globalThis as unknown as {

@@ -56,7 +56,7 @@ export async function serveJobs({ exported, jobs, world, send, receive, end }: J
     }
   }
 
-  /** Says of a rank that it has returned, where its function did: it has not closed its communicator. */
+  /** Names the end of a rank whose function has returned: it has not closed its communicator. */
   function whyReturned(error: unknown, name: string): unknown {
     if (error instanceof RemoteError && error.code === 'CLOSED')
       error.message = error.message.replace('closed its communicator or exited', `returned from ${name}`);

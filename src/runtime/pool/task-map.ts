@@ -10,7 +10,7 @@ const BATCH_MS = 1;
  */
 const IN_FLIGHT = 2;
 const LONG_MS = 2;
-/** A batch has at most this many times the tasks of the one before: the first tells how long a task takes. */
+/** A batch has at most this many times the tasks of the one before: the first shows how long a task takes. */
 const MOST_GROWTH = 4;
 
 export interface TaskMapInput {
@@ -58,7 +58,7 @@ export class TaskMap {
     this.#next = this.#input.items.length;
   }
 
-  hear(rank: number, message: FromPoolRank): void {
+  receive(rank: number, message: FromPoolRank): void {
     this.#has[rank] = (this.#has[rank] ?? 0) - 1;
     if (message.kind === 'results') this.#take(rank, message);
     else if (message.kind === 'failed') this.#fail({ item: -1, error: unpackThrown(message.error) });

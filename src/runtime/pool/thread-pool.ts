@@ -34,7 +34,7 @@ interface Collected {
 
 /** The job that runs, as the pool's ports see it. */
 interface Running {
-  readonly hear: (rank: number, message: FromPoolRank) => void;
+  readonly receive: (rank: number, message: FromPoolRank) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -62,9 +62,9 @@ export class ThreadPool {
     this.#threads = threads;
     this.#ports = ports;
     ports.forEach((port, rank) => {
-      port.on('message', (message: FromPoolRank) => this.#running?.hear(rank, message));
+      port.on('message', (message: FromPoolRank) => this.#running?.receive(rank, message));
       port.on('messageerror', (error) =>
-        this.#running?.hear(rank, { kind: 'failed', error: packThrown(error), isConsequence: false }),
+        this.#running?.receive(rank, { kind: 'failed', error: packThrown(error), isConsequence: false }),
       );
     });
     threads.catch((error: unknown) => {
@@ -138,7 +138,7 @@ export class ThreadPool {
           },
         });
         stop = () => map.stop();
-        return { hear: (rank, message) => map.hear(rank, message), begin: () => map.begin(), reject };
+        return { receive: (rank, message) => map.receive(rank, message), begin: () => map.begin(), reject };
       });
     });
     this.#last = ended.catch(() => undefined);
@@ -159,7 +159,7 @@ export class ThreadPool {
     return this.#run((resolve, reject) => {
       const answers = Array.from<FromPoolRank | undefined>({ length: this.nRanks });
       const order: number[] = [];
-      const hear = (rank: number, message: FromPoolRank): void => {
+      const receive = (rank: number, message: FromPoolRank): void => {
         answers[rank] = message;
         if (order.push(rank) < this.nRanks) return;
         const all = answers.filter((answer) => answer !== undefined);
@@ -167,7 +167,7 @@ export class ThreadPool {
         // Messages that ranks sent to `onMessage` before their answers come by another port: within two turns of the event loop.
         setImmediate(() => setImmediate(() => resolve({ answers: all, order })));
       };
-      return { hear, begin, reject };
+      return { receive, begin, reject };
     });
   }
 

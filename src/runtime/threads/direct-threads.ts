@@ -55,7 +55,7 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
   }
   for (const { worker } of threads) worker.unref();
   const waitChains = new TeamWaitChains(team, localRanks);
-  const hear = (late: readonly number[], limitMs: number): void => {
+  const readReports = (late: readonly number[], limitMs: number): void => {
     waitChains.find(
       late.map((rank) => localRanks.indexOf(rank)),
       limitMs,
@@ -69,7 +69,7 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
     rank: localRanks[team.localRank] ?? 0,
     nRanks: localRanks.length,
     keepsTime: false,
-    others: { hear, doing: (rank) => doingInTeam(team, localRanks, waitChains, rank) },
+    others: { readReports, doing: (rank) => doingInTeam(team, localRanks, waitChains, rank) },
   });
 }
 

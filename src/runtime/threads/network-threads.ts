@@ -82,19 +82,19 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
       new Worker(ownModule('runtime/threads/network-thread.js'), { workerData: data, execArgv, name: `network of rank ${rank}` }),
   );
   worker.once('exit', () => team.segment.parkedRanks.giveBack(data.segment.line));
-  const tell = (message: ToNetworkThread): void => worker.postMessage(message);
-  const stopTelling = bootstrap.onFailure((error) => tell({ kind: 'failure', reason: packReason(error) }));
-  const stopListening = onAbort(signal, () => tell({ kind: 'abort', reason: packReason(signal.reason as Error) }));
+  const post = (message: ToNetworkThread): void => worker.postMessage(message);
+  const stopForwarding = bootstrap.onFailure((error) => post({ kind: 'failure', reason: packReason(error) }));
+  const stopListening = onAbort(signal, () => post({ kind: 'abort', reason: packReason(signal.reason as Error) }));
   try {
-    const transports = await whenOpened(worker, memory, tell, options);
+    const transports = await whenOpened(worker, memory, post, options);
     worker.unref();
     const fail = (error: Error): void => {
       if (memory.reason() !== undefined) return;
-      tell({ kind: 'abort', reason: packReason(error) });
+      post({ kind: 'abort', reason: packReason(error) });
       memory.waitUntilGivenUp(graceMs.engineThreadSends);
     };
     const engine = new ThreadEngine({
-      threads: [{ memory, worker, fail, forwardReport: (report) => tell({ kind: 'waits', report }), left: () => undefined }],
+      threads: [{ memory, worker, fail, forwardReport: (report) => post({ kind: 'waits', report }), left: () => undefined }],
       team,
       libc,
       rank,
@@ -107,7 +107,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     throw signal.aborted ? signal.reason : error;
   } finally {
     stopListening();
-    stopTelling();
+    stopForwarding();
   }
 }
 
@@ -118,7 +118,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
 function whenOpened(
   worker: Worker,
   memory: EngineThreadMemory,
-  tell: (message: ToNetworkThread) => void,
+  post: (message: ToNetworkThread) => void,
   { bootstrap, onWarning, forwardReport }: NetworkThreadOptions,
 ): Promise<readonly string[]> {
   const answer = answerer(bootstrap);
@@ -128,7 +128,7 @@ function whenOpened(
       else if (message.kind === 'warning') onWarning?.(message.text);
       else if (message.kind === 'waits') forwardReport(message.report);
       else if (message.kind === 'failed') reject(unpackReason(message.reason, bootstrap.rank));
-      else void answer(message).then(tell);
+      else void answer(message).then(post);
     });
     worker.on('error', (error) => {
       reject(

@@ -28,7 +28,7 @@ export interface EngineThread {
 
 interface OtherRanks {
   /** Evaluates the reports of ranks that hold up a call; called at intervals. */
-  readonly hear: (late: readonly number[], limitMs: number) => void;
+  readonly readReports: (late: readonly number[], limitMs: number) => void;
   /** See Engine. */
   readonly doing: (rank: number) => string | undefined;
 }
@@ -138,7 +138,7 @@ export class ThreadEngine implements Engine {
 
   /** Nothing to do: the threads report their waits themselves, because only they know which ranks they wait for. */
   reportWait(limitMs: number): undefined {
-    this.#others?.hear(this.late(), limitMs);
+    this.#others?.readReports(this.late(), limitMs);
     return undefined;
   }
 

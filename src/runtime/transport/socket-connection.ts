@@ -205,7 +205,7 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
   reportWait(report: readonly number[]): void {
     if (this.#endedHere !== undefined || this.#endedThere !== undefined) return;
     const bytes = packReport(report, REPORT_BYTES);
-    this.#wire.say(frameKinds.waits, bytes.length, bytes);
+    this.#wire.sendNote(frameKinds.waits, bytes.length, bytes);
   }
 
   waitReport(): WaitReport | undefined {
@@ -397,7 +397,7 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
     const credits = this.#released - this.#returned;
     if (credits === 0 || !(all || this.#isCreditDue(credits)) || this.#endedHere !== undefined || this.#endedThere !== undefined)
       return;
-    if (this.#wire.say(frameKinds.credit, credits)) this.#creditsReturned();
+    if (this.#wire.sendNote(frameKinds.credit, credits)) this.#creditsReturned();
   }
 
   #creditsReturned(): void {

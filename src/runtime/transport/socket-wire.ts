@@ -20,7 +20,7 @@ export interface Wire {
    */
   writeBoth?(place: number, bytes: number, data: number, dataBytes: number): void;
   /** Sends a frame without a message. Returns false and sends nothing while an earlier such frame is unsent. */
-  say(kind: number, value: number, payload?: Uint8Array): boolean;
+  sendNote(kind: number, value: number, payload?: Uint8Array): boolean;
   flush(): boolean;
   /** Number of bytes received, at most `bytes`; 0 when nothing has arrived, -1 when the other side has closed. */
   receive(place: number, bytes: number): number;
@@ -49,7 +49,7 @@ export class NodeWire implements Wire {
     writeTo(this.#socket, this.#memory, place, bytes);
   }
 
-  say(kind: number, value: number, payload?: Uint8Array): boolean {
+  sendNote(kind: number, value: number, payload?: Uint8Array): boolean {
     return this.#socket.writable && (this.#socket.write(frame(kind, value, payload)), true);
   }
 
@@ -131,7 +131,7 @@ export class SystemWire implements Wire {
     this.flush();
   }
 
-  say(kind: number, value: number, payload?: Uint8Array): boolean {
+  sendNote(kind: number, value: number, payload?: Uint8Array): boolean {
     const { outbox, bytes } = this.#memory;
     if (this.#outbox >= this.#first || this.#isOver) return false;
     this.#memory.setHeader(outbox, kind, value);

@@ -93,7 +93,7 @@ export class WindowLanes implements Waitable {
     for (const lane of this.#lanes.values()) lane.abort(reason);
   }
 
-  /** Says goodbye, and cancels connections that are not open yet. */
+  /** Sends a goodbye, and cancels connections that are not open yet. */
   async close(): Promise<void> {
     this.#hasEnded = true;
     this.#parts.progress.remove(this);

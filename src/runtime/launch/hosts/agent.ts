@@ -63,7 +63,7 @@ class Agent {
   }
 
   take(kind: number, payload: Buffer): void {
-    this.#liveness?.heard();
+    this.#liveness?.received();
     if (kind === frameKinds.input) this.#feed(payload);
     else this.#obey(JSON.parse(payload.toString()) as ToAgent);
   }
@@ -105,14 +105,16 @@ class Agent {
     const [name, ...args] = message.command;
     this.#liveness = new Liveness(
       heartbeatMs,
-      () => this.#tell({ type: 'alive', states: this.#ranks?.states() ?? [] }),
+      () => this.#send({ type: 'alive', states: this.#ranks?.states() ?? [] }),
       () => {
         // The launcher may have been stopped, and shows ssh's last line.
-        process.stderr.write(`tccl run was not heard for ${heartbeatMs / 1000} s, so its ranks were ended (TCCL_HEARTBEAT)\n`);
+        process.stderr.write(
+          `nothing came from tccl run for ${heartbeatMs / 1000} s, so its ranks were ended (TCCL_HEARTBEAT)\n`,
+        );
         this.disconnect();
       },
     );
-    const refuse = (text: string, exitCode: number) => this.#tell({ type: 'refused', message: text, exitCode });
+    const refuse = (text: string, exitCode: number) => this.#send({ type: 'refused', message: text, exitCode });
     const env = rankEnvironment(message);
     const path = env['PATH'] ?? '';
     const check = checkCommand([nodeIsGiven && name === 'node' ? process.execPath : name, ...args], path, directory);
@@ -125,12 +127,12 @@ class Agent {
       const run = rankCommands(check.command, ranks.count, bindTo, path);
       this.#preparation = { ...message, run };
       if (!isMeetingHost) {
-        this.#tell({ type: 'ready' });
+        this.#send({ type: 'ready' });
         return;
       }
       const { server } = endsOf(process.env['SSH_CONNECTION'] ?? '');
       const address = ranks.count === ranks.total ? freeAddress('127.0.0.1') : meetingAddress(env, server);
-      this.#tell({ type: 'ready', address: await address });
+      this.#send({ type: 'ready', address: await address });
     } catch (error) {
       refuse(describeError(error), exitCodes.failed);
     }
@@ -151,20 +153,20 @@ class Agent {
         timeoutMs,
       });
     } catch (error) {
-      this.#tell({ type: 'refused', message: describeError(error), exitCode: exitCodes.failed });
+      this.#send({ type: 'refused', message: describeError(error), exitCode: exitCodes.failed });
       return;
     }
     this.#ranks.input?.on('error', () => undefined);
     const started = new Set(this.#ranks.ranks.map(({ rank }) => rank));
     for (const rank of this.#ranks.ranks) {
-      void rank.ended.then((ending) => this.#tell({ type: 'ended', rank: rank.rank, ending }));
-      void rank.delivered.then(() => this.#tell({ type: 'sent', rank: rank.rank }));
+      void rank.ended.then((ending) => this.#send({ type: 'ended', rank: rank.rank, ending }));
+      void rank.delivered.then(() => this.#send({ type: 'sent', rank: rank.rank }));
     }
     // Ranks behind one that could not be started.
     for (let rank = ranks.first; rank < ranks.first + ranks.count; rank++) {
       if (started.has(rank)) continue;
-      this.#tell({ type: 'ended', rank, ending: { kind: 'code', code: 0 } });
-      this.#tell({ type: 'sent', rank });
+      this.#send({ type: 'ended', rank, ending: { kind: 'code', code: 0 } });
+      this.#send({ type: 'sent', rank });
     }
   }
 
@@ -174,13 +176,13 @@ class Agent {
     if (input === undefined) return;
     if (chunk.length === 0) input.end();
     // Input that a rank no longer reads counts as taken.
-    else input.write(chunk, () => this.#tell({ type: 'taken', bytes: chunk.length }));
+    else input.write(chunk, () => this.#send({ type: 'taken', bytes: chunk.length }));
   }
 
   async #finishRanks(): Promise<void> {
     await this.#ranks?.finish(this.#preparation?.graceMs ?? 0);
     this.#liveness?.stop();
-    this.#tell({ type: 'finished' });
+    this.#send({ type: 'finished' });
     if (this.#output.writableLength > 0) await Promise.race([once(this.#output, 'drain'), once(this.#output, 'close')]);
     this.#finish(0);
   }
@@ -199,7 +201,7 @@ class Agent {
     this.#finish(exitCodes.failed);
   }
 
-  #tell(message: ToLauncher): void {
+  #send(message: ToLauncher): void {
     if (this.#isConnected) writeControl(this.#output, message);
   }
 }

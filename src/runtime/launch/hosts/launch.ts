@@ -237,14 +237,14 @@ class Connecting {
     );
   }
 
-  /** Prints a line for each host, or one for several that say the same, in the order of the user's list. */
+  /** Prints a line for each host, or one for several with the same, in the order of the user's list. */
   #report(failures: readonly HostFailure[]): void {
     const { placements, report, onProgress } = this.#options;
     if (failures.length > 0) onProgress?.('');
     const inOrder = placements.flatMap(({ host }) => failures.filter((failure) => failure.host === host.name));
     const lines = inOrder.map(({ refusal }) => {
-      const same = inOrder.filter((other) => refusal.said !== undefined && other.refusal.said === refusal.said);
-      return same.length > 1 ? `hosts ${same.map(({ host }) => host).join(', ')}: ${refusal.said ?? ''}` : refusal.message;
+      const same = inOrder.filter((other) => refusal.reason !== undefined && other.refusal.reason === refusal.reason);
+      return same.length > 1 ? `hosts ${same.map(({ host }) => host).join(', ')}: ${refusal.reason ?? ''}` : refusal.message;
     });
     for (const line of new Set(lines)) report(line);
   }

@@ -35,14 +35,14 @@ export class Liveness {
   }
 
   /** Records a message of the other end. */
-  heard(): void {
+  received(): void {
     this.#heardMs = this.#clock.look();
   }
 
   /** Records that the other end is stopped on purpose, or continues. */
   suspend(isSuspended: boolean): void {
     this.#isSuspended = isSuspended;
-    this.heard();
+    this.received();
   }
 
   stop(): void {

@@ -23,7 +23,7 @@ export class HostRefusal extends Error {
     message: string,
     readonly exitCode: number,
     /** The host's own message, by which equal refusals are joined. */
-    readonly said?: string,
+    readonly reason?: string,
   ) {
     super(message);
   }
@@ -109,17 +109,17 @@ export class RemoteRanks implements RankGroup {
   /** Sends the agent its preparation. Rejects with a HostRefusal. */
   async prepare(preparation: Preparation): Promise<Readiness> {
     const ready = new Promise<Readiness>((resolve) => (this.#becomeReady = resolve));
-    this.#tell(preparation);
+    this.#send(preparation);
     this.#liveness = new Liveness(
       preparation.heartbeatMs,
-      () => this.#tell({ type: 'alive' }),
+      () => this.#send({ type: 'alive' }),
       () => this.#lose(`has not answered for ${preparation.heartbeatMs / 1000} s`),
     );
     return Promise.race([ready, this.#failure]);
   }
 
   start(meetingPoint: MeetingPoint): void {
-    this.#tell({ type: 'start', meetingPoint });
+    this.#send({ type: 'start', meetingPoint });
     this.#input?.start();
   }
 
@@ -129,7 +129,7 @@ export class RemoteRanks implements RankGroup {
 
   signal(signal: NodeJS.Signals): void {
     if (signal === 'SIGSTOP' || signal === 'SIGCONT') this.#liveness?.suspend(signal === 'SIGSTOP');
-    this.#tell({ type: 'signal', signal });
+    this.#send({ type: 'signal', signal });
     if (signal !== 'SIGKILL') return;
     this.#stopWaiting();
     this.#stopWaiting = afterWatching(KILLED_MS, () => this.#lose(`has not ended its ranks within ${KILLED_MS / 1000} s`), {
@@ -141,7 +141,7 @@ export class RemoteRanks implements RankGroup {
     this.#input?.stop();
     if (this.#loss === undefined) {
       const finished = new Promise<void>((resolve) => (this.#finished = resolve));
-      this.#tell({ type: 'finish' });
+      this.#send({ type: 'finish' });
       await Promise.race([finished, this.#exited]);
     }
     await this.close();
@@ -199,10 +199,10 @@ export class RemoteRanks implements RankGroup {
   }
 
   #take(kind: number, payload: Buffer): void {
-    this.#liveness?.heard();
+    this.#liveness?.received();
     if (kind !== frameKinds.control) {
       this.#rank(payload.readUInt32BE())?.write(kind === frameKinds.stdout ? 'stdout' : 'stderr', payload.subarray(4), () =>
-        this.#tell({ type: 'written', bytes: payload.length - 4 }),
+        this.#send({ type: 'written', bytes: payload.length - 4 }),
       );
       return;
     }
@@ -212,9 +212,9 @@ export class RemoteRanks implements RankGroup {
         this.#becomeReady({ address: message.address });
         return;
       case 'refused': {
-        const said = printable(message.message);
-        this.#refuse(new HostRefusal(`host ${this.host}: ${said}`, message.exitCode, said));
-        this.#endRanks({ kind: 'lost', reason: `host ${this.host}: ${said}` });
+        const reason = printable(message.message);
+        this.#refuse(new HostRefusal(`host ${this.host}: ${reason}`, message.exitCode, reason));
+        this.#endRanks({ kind: 'lost', reason: `host ${this.host}: ${reason}` });
         return;
       }
       case 'ended':
@@ -277,7 +277,7 @@ export class RemoteRanks implements RankGroup {
     }
   }
 
-  #tell(message: ToAgent): void {
+  #send(message: ToAgent): void {
     if (this.#toAgent.writable) writeControl(this.#toAgent, message);
   }
 }

@@ -101,7 +101,7 @@ export function explainFailedStart({ host, exitCode, signal, stdout, stderr }: F
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
-  const said = (pattern: RegExp) => lines.find((line) => pattern.test(line));
+  const lineOf = (pattern: RegExp) => lines.find((line) => pattern.test(line));
   const line = (text: string) => printable(text.replace(/\.$/, ''));
   const bare = host.replace(/^.*@/, '');
 
@@ -115,21 +115,21 @@ export function explainFailedStart({ host, exitCode, signal, stdout, stderr }: F
   if (lacks === 'tccl')
     return `host ${host} has no tccl, neither ${programs.tccl} nor in ${programs.directory} or the PATH that ssh gets there: install the same version there`;
 
-  const changed = said(/REMOTE HOST IDENTIFICATION HAS CHANGED/);
+  const changed = lineOf(/REMOTE HOST IDENTIFICATION HAS CHANGED/);
   if (changed !== undefined)
     return `host ${host} has another host key than the one known here: if that is right, remove the old one (ssh-keygen -R ${bare}) and log in once by hand`;
-  if (said(/Host key verification failed|authenticity of host|No .* host key is known/) !== undefined)
+  if (lineOf(/Host key verification failed|authenticity of host|No .* host key is known/) !== undefined)
     return `the key of host ${host} is not known here: log in once by hand (${byHand(programs, host)}) and check the key, or add it to known_hosts`;
-  const denied = said(/Permission denied|Too many authentication failures/);
+  const denied = lineOf(/Permission denied|Too many authentication failures/);
   if (denied !== undefined)
     return `ssh may not log in to host ${host} without a password (${line(denied)}): set up a key (ssh-copy-id ${host}), or add yours to the ssh agent (ssh-add)`;
-  const unresolved = said(/Could not resolve hostname/);
+  const unresolved = lineOf(/Could not resolve hostname/);
   if (unresolved !== undefined)
     return `the name of host ${host} does not resolve (${line(unresolved)}): check its spelling, or add it to DNS, /etc/hosts or ~/.ssh/config`;
-  const refused = said(/Connection refused/);
+  const refused = lineOf(/Connection refused/);
   if (refused !== undefined)
     return `host ${host} refuses ssh (${line(refused)}): start sshd there, or give its port in ~/.ssh/config or with --ssh 'ssh -p PORT'`;
-  const unreachable = said(/timed out|No route to host|Network is unreachable|Host is down/i);
+  const unreachable = lineOf(/timed out|No route to host|Network is unreachable|Host is down/i);
   if (unreachable !== undefined)
     return `host ${host} cannot be reached (${line(unreachable)}): check that it is up, its name, and the firewall between`;
 

@@ -116,7 +116,7 @@ abstract class UcxConnection implements Connection {
   reportWait(report: readonly number[]): void {
     if (this.endedHere !== undefined || this.endedThere !== undefined) return;
     const bytes = packReport(report, REPORT_BYTES);
-    this.say(noteKinds.waits, bytes.length, bytes);
+    this.sendNote(noteKinds.waits, bytes.length, bytes);
   }
 
   waitReport(): WaitReport | undefined {
@@ -189,7 +189,7 @@ abstract class UcxConnection implements Connection {
   }
 
   /** Sends a note. Returns false, and sends nothing, while an earlier one is unsent. */
-  protected say(kind: number, value: number, payload?: Uint8Array): boolean {
+  protected sendNote(kind: number, value: number, payload?: Uint8Array): boolean {
     if (this.#outbox !== 0 || this.#saidGoodbye || this.endpoint.hasFailed) return false;
     this.#outbox = this.#send(this.memory.outbox, kind, value, payload);
     return true;
@@ -286,7 +286,7 @@ abstract class UcxConnection implements Connection {
   }
 
   /**
-   * Waits until the other side has everything and says goodbye, at the latest after `limitMs`. If it computes or is stopped,
+   * Waits until the other side has everything and sends its goodbye, at the latest after `limitMs`. If it computes or is stopped,
    * few bytes count as delivered when UCX has taken them. Notes may be unsent then: other connections to that process may have
    * filled the socket that they share.
    */
@@ -484,7 +484,7 @@ export class UcxReceiver extends UcxConnection implements ReceiveConnection {
     const outstanding = this.#came - this.#credited;
     const { steps } = this.size;
     if (credits === 0 || (credits < steps / 2 && outstanding < steps && !this.#isSettling)) return;
-    if (!this.say(noteKinds.credit, credits)) return;
+    if (!this.sendNote(noteKinds.credit, credits)) return;
     this.#credited = this.#released;
     this.#owedBytes = 0;
     this.#isSettling = false;

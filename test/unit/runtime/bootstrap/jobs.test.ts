@@ -14,7 +14,7 @@ async function freePort(): Promise<number> {
   return probe.id.root.port;
 }
 
-const quiet = { afterMs: 0, tell: () => undefined };
+const quiet = { afterMs: 0, report: () => undefined };
 
 /** The two ranks of a job that meets at a port. */
 class Job {

@@ -91,7 +91,7 @@ describe('a meeting that takes long', () => {
     const all: string[] = [];
     let resolve: (text: string) => void = () => undefined;
     const first = new Promise<string>((done) => (resolve = done));
-    return { afterMs, tell: (text) => resolve((all.push(text), text)), first, all };
+    return { afterMs, report: (text) => resolve((all.push(text), text)), first, all };
   }
 
   it('is reported by the root: who is missing, where, and whom it refused', async () => {
