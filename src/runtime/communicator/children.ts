@@ -4,7 +4,7 @@ import { packError, unpackError } from '../failure/transfer.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import type { LostNics } from '../channels/location.js';
 import { failedNics, withoutNics } from '#seam/channels/lost-nics';
-import { checkLimits, type CallLimits } from '../algorithms/arguments.js';
+import { checkLimits, checkPeer, type CallLimits } from '../algorithms/arguments.js';
 import { Team } from '../device/team.js';
 import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError, TimeoutError } from '../../errors.js';
@@ -30,18 +30,31 @@ import { onAbort } from '../abort-signals.js';
 interface Choice {
   readonly color: number | null;
   readonly key: number;
+  /** The ranks of its communicator in their order, in place of a color. */
+  readonly ranks?: readonly number[];
   /** Number for the children's networks; the first rank's is used. Children of different colors have no rank in common. */
   readonly number: number;
 }
 
+/** A color, or the ranks of the communicator in their order; null for none. */
+export type SplitColor = number | readonly number[] | null;
+
 const LARGEST = 2 ** 31 - 1;
 
 /** Checks the arguments of split(). Throws InvalidArgumentError `ARGUMENT_RANGE`. */
-export function checkSplit(color: number | null, key: number): void {
+export function checkSplit(color: SplitColor, key: number, nRanks: number): void {
+  if (isArray(color)) {
+    for (const rank of color) checkPeer('split', rank, nRanks);
+    if (new Set(color).size < color.length)
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `split: [${color.join(', ')}] has a rank twice; list each rank once`);
+    if (key !== 0)
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `split: a list of ranks has their order, so it takes no key; leave it 0`);
+    return;
+  }
   if (color !== null && !(Number.isInteger(color) && color >= 0 && color <= LARGEST)) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `split: the color is ${describeValue(color)}, but colors are whole numbers from 0 to ${LARGEST}, or null for no communicator`,
+      `split: the color is ${describeValue(color)}, but colors are whole numbers from 0 to ${LARGEST}, lists of ranks, or null for no communicator`,
     );
   }
   if (!(Number.isInteger(key) && Math.abs(key) <= LARGEST)) {
@@ -55,18 +68,24 @@ export function checkSplit(color: number | null, key: number): void {
 /** Makes the parts of the communicator of this rank's color, or null without a color. Every rank of the parent calls it. */
 export async function split(
   parent: CommunicatorParts,
-  color: number | null,
+  color: SplitColor,
   key: number,
   given: CommunicatorConfig,
   signal: AbortSignal,
 ): Promise<CommunicatorParts | null> {
   const { bootstrap } = parent;
-  const choice: Choice = { color, key, number: bootstrap.rank === 0 ? bootstrap.nextNumber() : 0 };
+  const ranks = isArray(color) ? color : undefined;
+  // Lists have no rank in common, so the first one is a color.
+  const choice: Choice = {
+    ...(isArray(color) ? { color: color[0] ?? null, ranks: color, key: color.indexOf(bootstrap.rank) } : { color, key }),
+    number: bootstrap.rank === 0 ? bootstrap.nextNumber() : 0,
+  };
   const choices = await gatherJson(bootstrap, 'split', choice);
-  if (color === null) return null;
+  checkLists(choices);
+  if (choice.color === null || ranks?.includes(bootstrap.rank) === false) return null;
   const members = choices
     .map((other, rank) => ({ ...other, rank }))
-    .filter((other) => other.color === color)
+    .filter((other) => (ranks === undefined ? other.ranks === undefined && other.color === color : ranks.includes(other.rank)))
     .sort((a, b) => a.key - b.key || a.rank - b.rank);
   return makeChild(
     parent,
@@ -75,6 +94,24 @@ export async function split(
     given,
     signal,
   );
+}
+
+/**
+ * Throws unless all ranks of a list pass the same list.
+ * @throws InvalidArgumentError `ARGUMENT_RANGE`, the same on all ranks
+ */
+function checkLists(choices: readonly Choice[]): void {
+  const textOf = (list: Choice['ranks']): string => (list === undefined ? 'no list' : `[${list.join(', ')}]`);
+  for (const [rank, { ranks }] of choices.entries()) {
+    if (ranks?.includes(rank) !== true) continue;
+    const other = ranks.find((one) => textOf(choices[one]?.ranks) !== textOf(ranks));
+    if (other === undefined) continue;
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `split: rank ${rank} passes the list ${textOf(ranks)}, but rank ${other} in it passes ${textOf(choices[other]?.ranks)}; all ranks of a list pass the same`,
+      { rank: other, ranks: [rank, other].sort((a, b) => a - b) },
+    );
+  }
 }
 
 /** Checks the arguments of agree(). Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
@@ -361,4 +398,6 @@ async function exchange(
 }
 
 /** Array.isArray without turning the elements of a readonly array into `any`. */
-const isArray = (value: unknown): boolean => Array.isArray(value);
+function isArray(value: unknown): value is readonly number[] {
+  return Array.isArray(value);
+}

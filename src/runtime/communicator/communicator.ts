@@ -21,7 +21,7 @@ import { CallQueue } from '../algorithms/call-queue.js';
 import { meetingOf } from '../algorithms/meeting-call.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import { CheckedCall } from './checked-call.js';
-import { agree, checkFlag, checkShrink, checkSplit, shrink, split } from './children.js';
+import { agree, checkFlag, checkShrink, checkSplit, shrink, split, type SplitColor } from './children.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import {
   checkOptions,
@@ -88,6 +88,8 @@ export class Communicator extends MessageCalls {
   readonly node: number;
   /** Number of hosts. */
   readonly nNodes: number;
+  /** Host name of each rank. */
+  readonly hosts: readonly string[];
   /** The name given to init(), split(), shrink() or grow(). */
   readonly name: string | undefined;
   /**
@@ -142,6 +144,7 @@ export class Communicator extends MessageCalls {
     this.localRank = parts.bootstrap.localRank;
     this.nLocalRanks = parts.bootstrap.localRanks.length;
     ({ node: this.node, nNodes: this.nNodes } = nodeOf(parts.bootstrap.peers, this.rank));
+    this.hosts = parts.bootstrap.peers.map(({ hostname }) => hostname);
     this.name = parts.config.name;
     this.timeoutMs = parts.resources.facts.settings.timeoutMs;
     const life = (this.#life = new Lifecycle(parts));
@@ -413,24 +416,25 @@ export class Communicator extends MessageCalls {
 
   /**
    * Makes one communicator for each color, of the ranks that give it, ordered by key and then by rank. Every rank calls it;
-   * `null` as color makes none for this rank. Arrays from {@link alloc} are exchanged without copies in children too, and a
-   * child may outlive its parent.
+   * `null` as color makes none for this rank. A list of ranks in place of a color makes one of these, in that order: they
+   * all pass it, and a rank that is not in its list gets null. Arrays from {@link alloc} are exchanged without copies in
+   * children too, and a child may outlive its parent.
    *
    * @throws SystemError `OUT_OF_MEMORY`, InvalidUsageError `UNSUPPORTED` (settings that do not fit the ranks of a color), after
    *   which this communicator stays usable
    */
   split(color: number, key?: number, options?: ChildOptions): Promise<Communicator>;
-  split(color: number | null, key?: number, options?: ChildOptions): Promise<Communicator | null>;
-  async split(color: number | null, key = 0, options: ChildOptions = {}): Promise<Communicator | null> {
+  split(color: number | readonly number[] | null, key?: number, options?: ChildOptions): Promise<Communicator | null>;
+  async split(color: SplitColor, key = 0, options: ChildOptions = {}): Promise<Communicator | null> {
     this.#checkUsable('split');
     this.#ofThisRank(() => {
-      checkSplit(color, key);
+      checkSplit(color, key, this.nRanks);
       checkOptions('split', options);
     });
     return this.#split('split', color, key, options);
   }
 
-  async #split(call: 'split' | 'stream', color: number | null, key: number, options: ChildOptions): Promise<Communicator | null> {
+  async #split(call: 'split' | 'stream', color: SplitColor, key: number, options: ChildOptions): Promise<Communicator | null> {
     const parts = await this.#outOfBand.withAll(call, options, (signal) => split(this.#parts, color, key, options, signal));
     return parts === null ? null : new Communicator(parts);
   }
