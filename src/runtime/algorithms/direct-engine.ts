@@ -148,9 +148,14 @@ export class DirectEngine implements Engine {
 
   /** Error for ranks with different calls, from their posts: the same on every rank. */
   #mismatch(): TcclError {
+    const calls = this.localRanks.map((_, local) => callOfPost(this.team, local));
+    const texts = new Set(calls.map((call) => call && describeCall(call)));
+    const areEqual = texts.size === 1 && !texts.has(undefined);
+    const parts = areEqual ? this.#direct.partsError() : undefined;
+    if (parts !== undefined) return parts;
     return mismatchAmong(
       this.localRanks,
-      (local) => callOfPost(this.team, local),
+      (local) => calls[local],
       (local) => this.#direct.partsOf(local),
     );
   }

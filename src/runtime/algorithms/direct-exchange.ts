@@ -146,6 +146,26 @@ export class DirectExchange {
     return this.#tables.partsAt(this.#posts.table(rank));
   }
 
+  /**
+   * Error for two ranks that do not expect of each other what they send, once all have posted the running call; undefined if all
+   * do, or it is not such a call. The same on every rank.
+   */
+  partsError(): InvalidUsageError | undefined {
+    if (this.#kind !== callKinds.allToAllV) return undefined;
+    const found = this.#tables.disagreement(Array.from({ length: this.#nRanks }, (_, rank) => this.#posts.table(rank)));
+    if (found === undefined) return undefined;
+    const { sender, receiver, sentBytes, expectedBytes } = found;
+    const { bytes, name } = this.#type;
+    return namingCall(
+      new InvalidUsageError(
+        'CALL_MISMATCH',
+        `${derivedOf(this.#code) ?? 'allToAllV'}: rank ${sender} sends ${sentBytes / bytes} ${name} to rank ${receiver}, which expects ${expectedBytes / bytes}; ` +
+          'the count of each sender must equal the count of its receiver',
+        { ranks: oddRanks([[sender], [receiver]]) },
+      ),
+    );
+  }
+
   /** Drops the references to the caller's arrays. */
   forget(): void {
     this.#source.forget();
@@ -322,21 +342,10 @@ export class DirectExchange {
 
   /** Reads where the others have this rank's parts. */
   #learnParts(): void {
-    const addresses = Array.from({ length: this.#nRanks }, (_, rank) => this.#posts.table(rank));
-    const found = this.#tables.disagreement(addresses);
-    if (found !== undefined) {
-      const { sender, receiver, sentBytes, expectedBytes } = found;
-      const { bytes, name } = this.#type;
-      throw namingCall(
-        new InvalidUsageError(
-          'CALL_MISMATCH',
-          `${derivedOf(this.#code) ?? 'allToAllV'}: rank ${sender} sends ${sentBytes / bytes} ${name} to rank ${receiver}, which expects ${expectedBytes / bytes}; ` +
-            'the count of each sender must equal the count of its receiver',
-          { ranks: oddRanks([[sender], [receiver]]) },
-        ),
-      );
-    }
-    addresses.forEach((address, rank) => (this.#plan.takeFrom[rank] = this.#tables.sendFrom(address, this.#rank)));
+    const error = this.partsError();
+    if (error !== undefined) throw error;
+    for (let rank = 0; rank < this.#nRanks; rank++)
+      this.#plan.takeFrom[rank] = this.#tables.sendFrom(this.#posts.table(rank), this.#rank);
   }
 
   #rootIsClosed(): boolean {

@@ -1,3 +1,4 @@
+import type { TcclError } from '../../errors.js';
 import type { EngineCall } from './queued-call.js';
 import { callKinds, DONE, NO_ROOM, PARTLY, PENDING, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
@@ -140,6 +141,11 @@ export class Direct {
   /** Lengths in bytes of all parts that a rank posted for the running allGatherV or reduceScatterV. */
   partsOf(rank: number): number[] {
     return this.#exchange.partsOf(rank);
+  }
+
+  /** See DirectExchange. */
+  partsError(): TcclError | undefined {
+    return this.#mode === EXCHANGE ? this.#exchange.partsError() : undefined;
   }
 
   /** Drops the references to the caller's arrays. */

@@ -107,3 +107,28 @@ test.each(['allReduce', 'allGather'] as const)(
     await Promise.all(members.map(({ engine }) => engine.close()));
   },
 );
+
+test('a rank that waits while another finds that their parts differ names the same ranks', async () => {
+  const members = openRanks(3, 512);
+  const code = encodeCall({ kind: 'allToAllV', type: int32, operator: 'sum', root: 0, count: 0, algorithm: 'direct' });
+  const begin = ({ rank, engine, segment }: Member) => {
+    const sent = rank === 1 ? [2, 2, 3] : [2, 2, 2];
+    const arrays = { send: segment.alloc(Int32Array, 7), recv: segment.alloc(Int32Array, 6) };
+    const details = { counts: sent, recvCounts: [2, 2, 2] };
+    return engine.begin({ code, type: int32, root: 0, ...arrays, count: 0, details }, 0);
+  };
+  const [first, second, waiting] = members as [Member, Member, Member];
+  expect([begin(waiting), begin(second)]).toEqual([PENDING, PENDING]);
+  const text = 'rank 1 sends 3 int32 to rank 2, which expects 2';
+  let error: unknown;
+  try {
+    begin(first);
+    first.engine.progress(0);
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(String(error)).toContain(text);
+  first.engine.abort(error as RemoteError);
+  expect(() => waiting.engine.check()).toThrow(text);
+  await Promise.all(members.map(({ engine }) => engine.close()));
+});
