@@ -11,7 +11,7 @@ import type { Team } from '../device/team.js';
 import { TimeoutError } from '../../errors.js';
 import { REASON_BYTES } from '../failure/transfer.js';
 import { connectPeers, keyOf, type PeerConnections, type TransportFor, type WantedEnd } from '../transport/peers.js';
-import { inLanes } from '../transport/rails.js';
+import { inLanes } from '#seam/transport/rails';
 import type { Ends } from './algorithm.js';
 import { connectRings } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';

@@ -9,7 +9,7 @@ import { collectGarbage } from './collect-garbage.js';
 import { Heap } from './heap.js';
 import { instantiateKernels, type Arithmetic, type Kernels } from './kernels/kernels.js';
 import type { Libc } from './libc.js';
-import { MachineCode } from './machine-code/machine-code.js';
+import { MachineCode } from '#seam/device/machine-code/machine-code';
 import type { MemoryUse, SegmentMemory } from './memory-use.js';
 import type { PeerMemory } from './peer-memory.js';
 import { lockLine, RankLines, rankStates, type MemoryFile } from './rank-lines.js';

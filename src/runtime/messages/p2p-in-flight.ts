@@ -4,7 +4,6 @@ import type { Operation } from '../algorithms/operation.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Team } from '../device/team.js';
 import type { Peer } from './p2p-links.js';
-import { SocketInlet, SocketOutlet } from './p2p-socket.js';
 import type { LongWait, Transfer } from './p2p-transfer.js';
 
 /** The transfers in flight, as waits and errors see them. */
@@ -60,8 +59,8 @@ export class InFlight {
   wakeOn(sources: WakeSources, team: Team): void {
     for (const { local, sends, receives, outlet, inlet } of this.peers) {
       if (local >= 0) sources.addMember(team, local);
-      if (sends !== undefined && outlet instanceof SocketOutlet) outlet.wakeOn(sources);
-      if (receives !== undefined && inlet instanceof SocketInlet) inlet.wakeOn(sources);
+      if (sends !== undefined && outlet?.shared === false) outlet.wakeOn(sources);
+      if (receives !== undefined && inlet?.shared === false) inlet.wakeOn(sources);
     }
   }
 

@@ -8,7 +8,7 @@ import type { Transport } from '../transport/transport.js';
 import { unlessAborted, withAnySignal } from '../abort-signals.js';
 import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
-import { SocketInlet, SocketOutlet } from './p2p-socket.js';
+import { SocketInlet, SocketOutlet } from '#seam/messages/p2p-socket';
 import type { Transfer } from './p2p-transfer.js';
 
 /** Tags of the bootstrap messages that set up connections. A lane is one purpose of connections between two ranks. */
