@@ -1,5 +1,4 @@
-import type { Address, Builder, Double, Shape, Word } from './builder.js';
-import type { Lane } from './elements.js';
+import type { Address, Builder, Double, Lane, Shape, Word } from './builder.js';
 import { Reduction, type Arithmetic } from './reduction.js';
 import type { RecordReader, Workers } from './record-reader.js';
 import { emitEach, emitUnrolled } from './strides.js';

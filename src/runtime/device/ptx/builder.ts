@@ -10,6 +10,8 @@ export interface Register<K extends Kind = Kind> {
 export type Predicate = Register<'pred'>;
 export type Word = Register<'b32'>;
 export type Double = Register<'b64'>;
+/** A register with elements: one of 64 bits, or as many smaller ones as fit into 32. */
+export type Lane = Word | Double;
 
 /** A source: a register, or an integer where the kind has them. */
 export type Operand<K extends Kind> = Register<K> | (K extends 'b32' ? number : K extends 'b64' ? number | bigint : never);

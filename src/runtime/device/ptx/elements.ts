@@ -1,50 +1,16 @@
-import type { Builder, Double, Operand, Register, Word } from './builder.js';
+import type { Builder, Double, Lane, Operand, Register, Word } from './builder.js';
+import { combineBits, combineTruths } from './bits.js';
+import { elementBytes, isBitwise, isNarrow, type Arithmetical, type Combination, type ElementType } from './element-types.js';
 import type { Instruction } from './instructions.js';
-import { hasFormat, round, widen, type NarrowFormat } from './narrow.js';
-import type { Level } from './targets.js';
-import type { DataTypeName } from '../types.js';
-
-/** Types that kernels combine. */
-export type ElementType = Exclude<DataTypeName, 'int16' | 'uint16'>;
-/** NCCL's operators. */
-export type Operator = 'sum' | 'prod' | 'min' | 'max' | 'avg' | 'premulSum';
-/** Combinations of two elements. */
-type Combination = 'sum' | 'prod' | 'min' | 'max';
-
-/** A register with elements: one of 64 bits, or as many smaller ones as fit into 32. */
-export type Lane = Word | Double;
-
-export const elementBytes: Readonly<Record<ElementType, 1 | 2 | 4 | 8>> = {
-  int8: 1,
-  uint8: 1,
-  int32: 4,
-  uint32: 4,
-  int64: 8,
-  uint64: 8,
-  float16: 2,
-  float32: 4,
-  float64: 8,
-  bfloat16: 2,
-  float8e4m3: 1,
-  float8e5m2: 1,
-};
-
-const narrowFormats: readonly string[] = ['float16', 'bfloat16', 'float8e4m3', 'float8e5m2'] satisfies NarrowFormat[];
-
-export function isNarrow(type: ElementType): type is NarrowFormat {
-  return narrowFormats.includes(type);
-}
-
-/** True if an architecture has the kernels of a type. */
-export function hasType(type: ElementType, level: Level): boolean {
-  return !isNarrow(type) || hasFormat(type, level);
-}
+import { round, widen, type NarrowFormat } from './narrow.js';
 
 /**
  * Combines the elements of two registers, with the bits of the runtime's other kernels (docs/reference/types.md): a narrow
  * format is rounded after each combination, and minima and maxima keep NaN.
  */
 export function combine(ptx: Builder, type: ElementType, combination: Combination, a: Lane, b: Lane): Lane {
+  if (isBitwise(combination)) return combineBits(ptx, combination, a, b);
+  if (combination === 'land' || combination === 'lor') return combineTruths(ptx, type, combination, a, b);
   if (isDouble(a) && isDouble(b)) {
     const combined = ptx.make(doubles[combination][type as keyof typeof doubles.sum], a, b);
     const keepsNan = type !== 'float64' || combination === 'sum' || combination === 'prod';
@@ -65,17 +31,17 @@ const words = {
   prod: { int32: 'mul.lo.u32', uint32: 'mul.lo.u32' },
   min: { int32: 'min.s32', uint32: 'min.u32' },
   max: { int32: 'max.s32', uint32: 'max.u32' },
-} as const satisfies Record<Combination, Record<string, Instruction>>;
+} as const satisfies Record<Arithmetical, Record<string, Instruction>>;
 
 const doubles = {
   sum: { int64: 'add.u64', uint64: 'add.u64', float64: 'add.rn.f64' },
   prod: { int64: 'mul.lo.u64', uint64: 'mul.lo.u64', float64: 'mul.rn.f64' },
   min: { int64: 'min.s64', uint64: 'min.u64', float64: 'min.f64' },
   max: { int64: 'max.s64', uint64: 'max.u64', float64: 'max.f64' },
-} as const satisfies Record<Combination, Record<string, Instruction>>;
+} as const satisfies Record<Arithmetical, Record<string, Instruction>>;
 
 /** PTX's own minimum of float32 returns the other operand for a NaN, unless it is one of `min.NaN`, which came with Ampere. */
-function combineFloats(ptx: Builder, combination: Combination, a: Word, b: Word): Word {
+function combineFloats(ptx: Builder, combination: Arithmetical, a: Word, b: Word): Word {
   if (combination === 'sum') return ptx.make('add.rn.f32', a, b);
   if (combination === 'prod') return ptx.make('mul.rn.f32', a, b);
   if (ptx.level >= 80) return ptx.make(combination === 'min' ? 'min.NaN.f32' : 'max.NaN.f32', a, b);
@@ -88,7 +54,7 @@ const nanFloat64 = 0x7ff8000000000000n;
 /** Two ones in bfloat16. */
 const ONES_BFLOAT16 = 0x3f803f80;
 
-function combineNarrow(ptx: Builder, type: NarrowFormat, combination: Combination, a: Word, b: Word): Word {
+function combineNarrow(ptx: Builder, type: NarrowFormat, combination: Arithmetical, a: Word, b: Word): Word {
   // float32 has more than twice the digits of these formats. So one instruction for two elements has the same bits, except
   // for products of bfloat16 near 0: float32 has no more exponents than it, and rounds them first.
   if (type === 'float16' && combination === 'sum') return ptx.make('add.rn.f16x2', a, b);
@@ -107,7 +73,7 @@ function combineNarrow(ptx: Builder, type: NarrowFormat, combination: Combinatio
   );
 }
 
-function combineBytes(ptx: Builder, type: 'int8' | 'uint8', combination: Combination, a: Word, b: Word): Word {
+function combineBytes(ptx: Builder, type: 'int8' | 'uint8', combination: Arithmetical, a: Word, b: Word): Word {
   if (combination !== 'sum') {
     const extreme = words[combination][type === 'int8' ? 'int32' : 'uint32'];
     return eachByte(ptx, type, a, (value, at) => ptx.make(extreme, value, ptx.make(extractions[type], b, at, 8)));

@@ -1,6 +1,6 @@
 import { emitBody } from './body.js';
 import { Builder, type Double, type Predicate, type Word } from './builder.js';
-import { elementBytes, hasType, isNarrow, type ElementType, type Operator } from './elements.js';
+import { canCombine, elementBytes, hasType, isNarrow, type ElementType, type Operator } from './element-types.js';
 import { blockWorkers, first, gridWorkers, RecordReader } from './record-reader.js';
 import type { Arithmetic } from './reduction.js';
 import { RECORD_BYTES } from './step-record.js';
@@ -28,14 +28,17 @@ export interface KernelDescription {
 }
 
 export const elementTypes = Object.keys(elementBytes) as ElementType[];
-export const operators: readonly Operator[] = ['sum', 'prod', 'min', 'max', 'avg', 'premulSum'];
+export const operators: readonly Operator[] = [
+  ...(['sum', 'prod', 'min', 'max', 'avg', 'premulSum'] as const),
+  ...(['band', 'bor', 'bxor', 'land', 'lor'] as const),
+];
 
 /** All kernels. Those of signed sums and products are those of the unsigned types (`kernelFor`). */
 export function allKernels(): KernelDescription[] {
   const arithmetics: Arithmetic[] = [1, 2, 4, 8].map((bytes) => ({ bytes: bytes as Arithmetic['bytes'] }));
   for (const type of elementTypes)
     for (const operator of operators) {
-      if (sameBits(type, operator) !== type) continue;
+      if (!canCombine(type, operator) || sameBits(type, operator) !== type) continue;
       arithmetics.push({ bytes: elementBytes[type], type, operator });
       if (isNarrow(type) && (operator === 'sum' || operator === 'avg'))
         arithmetics.push({ bytes: elementBytes[type], type, operator, accumulator: 'float32' });
@@ -60,10 +63,10 @@ export function kernelFor(
   return { protocol, arithmetic: { ...elements, type, bytes: elementBytes[type] } };
 }
 
-/** Modulo 2^bits, sums and products of signed and unsigned integers have the same bits. */
+/** Signed and unsigned integers differ in order and division alone: other results have the same bits, modulo 2^bits. */
 function sameBits(type: ElementType, operator: Operator): ElementType {
-  const isModular = operator === 'sum' || operator === 'prod' || operator === 'premulSum';
-  return isModular && type.startsWith('int') ? (`u${type}` as ElementType) : type;
+  const isOrdered = operator === 'min' || operator === 'max' || operator === 'avg';
+  return !isOrdered && type.startsWith('int') ? (`u${type}` as ElementType) : type;
 }
 
 /** Name of a kernel, which is that of its entry, too. */

@@ -1,5 +1,5 @@
-import type { Address, Builder, Double, Predicate, Shape, Word } from './builder.js';
-import { assign, type Lane } from './elements.js';
+import type { Address, Builder, Double, Lane, Predicate, Shape, Word } from './builder.js';
+import { assign } from './elements.js';
 
 /** Packs of elements in ordinary memory, which may begin at any element and end before the pack does. */
 export class PlainPacks {

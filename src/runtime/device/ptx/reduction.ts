@@ -1,15 +1,6 @@
-import type { Builder, Double, Word } from './builder.js';
-import {
-  assign,
-  combine,
-  divide,
-  divideFloats,
-  isNarrow,
-  makeDivisor,
-  type ElementType,
-  type Lane,
-  type Operator,
-} from './elements.js';
+import type { Builder, Double, Lane, Word } from './builder.js';
+import { isNarrow, type ElementType, type Operator } from './element-types.js';
+import { assign, combine, divide, divideFloats, makeDivisor } from './elements.js';
 import { round, widen } from './narrow.js';
 import type { RecordReader } from './record-reader.js';
 

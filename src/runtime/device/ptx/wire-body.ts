@@ -1,5 +1,5 @@
-import type { Builder, Double, Word } from './builder.js';
-import { assign, type Lane } from './elements.js';
+import type { Builder, Double, Lane, Word } from './builder.js';
+import { assign } from './elements.js';
 import { PlainPacks } from './plain-packs.js';
 import type { RecordReader, Workers } from './record-reader.js';
 import { Reduction, type Arithmetic } from './reduction.js';

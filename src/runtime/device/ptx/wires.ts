@@ -1,5 +1,6 @@
-import type { Builder, Double, Predicate, Word } from './builder.js';
-import { assign, isNarrow, type ElementType, type Lane, type Operator } from './elements.js';
+import type { Builder, Double, Lane, Predicate, Word } from './builder.js';
+import { isNarrow, type ElementType, type Operator } from './element-types.js';
+import { assign } from './elements.js';
 import type { Arithmetic } from './reduction.js';
 
 /** Memory that only whole packs can be read from and written to: lines with flags, or multicast addresses. */
@@ -62,7 +63,7 @@ export function multicast(ptx: Builder, { type, operator }: Arithmetic): Wire {
 
 /** True if a switch combines elements of the type so: PTX ISA, multimem.ld_reduce. */
 export function hasMulticast(type: ElementType, operator: Operator): boolean {
-  if (operator === 'prod' || operator === 'premulSum') return false;
+  if (!['sum', 'avg', 'min', 'max'].includes(operator)) return false;
   if (type === 'float32' || type === 'float64') return operator === 'sum' || operator === 'avg';
   return !['int8', 'uint8', 'float8e4m3', 'float8e5m2'].includes(type);
 }

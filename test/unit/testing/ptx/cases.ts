@@ -1,6 +1,6 @@
 import { writeScalar, SCALAR_BYTES } from '../../../../src/runtime/device/scalar.js';
 import { dataTypes, type DataType, type NumericArray } from '../../../../src/runtime/device/types.js';
-import type { ElementType, Operator } from '../../../../src/runtime/device/ptx/elements.js';
+import type { ElementType, Operator } from '../../../../src/runtime/device/ptx/element-types.js';
 import type { DeviceMemory } from '../../../../testing/ptx/memory.js';
 import {
   divideElement,
@@ -62,6 +62,17 @@ export class DeviceArray {
     for (let i = 0; i < elements.length; i++)
       if (random(1000) / 1000 < numbers) this.#type.write(elements, i, (random(1e6) / 1e6 - 0.5) * 8);
     this.elements = elements;
+  }
+
+  /** Makes some elements 0, and some of floats -0. */
+  clearSome(random: Random): void {
+    const { bytes } = this;
+    const size = this.#type.bytes;
+    for (let at = 0; at < bytes.length; at += size) {
+      if (random(2) === 0) continue;
+      bytes.fill(0, at, at + size);
+      if (this.#type.isFloat && random(2) === 0) bytes[at + size - 1] = 0x80;
+    }
   }
 
   /** Small whole numbers, whose sums are exact in any order. */

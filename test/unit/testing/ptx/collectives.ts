@@ -1,5 +1,5 @@
 import { kernelFor, type KernelDescription } from '../../../../src/runtime/device/ptx/kernels.js';
-import type { ElementType, Operator } from '../../../../src/runtime/device/ptx/elements.js';
+import type { ElementType, Operator } from '../../../../src/runtime/device/ptx/element-types.js';
 import type { Flag, Step } from '../../../../src/runtime/device/ptx/step-record.js';
 import { launchOfSteps } from '../../../../testing/ptx/launch.js';
 import { DeviceMemory } from '../../../../testing/ptx/memory.js';
