@@ -33,7 +33,7 @@ export interface Times {
 }
 
 /** A column of the table after the size. */
-export interface Column {
+interface Column {
   readonly title: string;
   /** Name in JSON lines. */
   readonly key: string;

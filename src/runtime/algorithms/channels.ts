@@ -46,7 +46,7 @@ export interface TreeChannel {
 }
 
 /** A network device of a rank's host, as the plan names it. */
-export interface PlannedNic {
+interface PlannedNic {
   /** Number of the device on its host. */
   readonly dev: number;
   /** Name of the network interface. */

@@ -200,7 +200,7 @@ function connectionBytes({ steps, slotBytes }: FifoSize): number {
 }
 
 /** Returns the result of `connect`, whose signal is aborted when it takes too long. */
-export async function connectInTime<T>(timeoutMs: number, connect: (late: AbortSignal) => Promise<T>): Promise<T> {
+async function connectInTime<T>(timeoutMs: number, connect: (late: AbortSignal) => Promise<T>): Promise<T> {
   const late = new AbortController();
   const lift = afterWatching(
     timeoutMs,

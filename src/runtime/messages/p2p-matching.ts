@@ -234,7 +234,7 @@ export class Matching {
 }
 
 /** The first receive of a peer that accepts a tag. */
-export function acceptingReceive({ receives }: Peer, tag: number): Transfer | undefined {
+function acceptingReceive({ receives }: Peer, tag: number): Transfer | undefined {
   let receive = receives;
   while (receive !== undefined && !accepts(receive.tag, tag)) receive = receive.next;
   return receive;

@@ -16,14 +16,14 @@ import {
 import { typeOfCode, type DataType } from '../device/types.js';
 
 /** A message of a rank. */
-export interface RecordedMessage {
+interface RecordedMessage {
   readonly kind: 'send' | 'recv';
   readonly peer: number;
   readonly count: number;
   readonly type: DataType;
 }
 
-export interface RecordedOperation {
+interface RecordedOperation {
   readonly kind: 'window';
   readonly name: WindowCall;
   readonly peer: number;
@@ -32,7 +32,7 @@ export interface RecordedOperation {
 }
 
 /** A call over the bootstrap network; `number` counts those of the communicator. */
-export interface RecordedOutOfBand {
+interface RecordedOutOfBand {
   readonly kind: 'bootstrap';
   readonly name: OutOfBandCall;
   readonly number: number;

@@ -63,7 +63,7 @@ export interface Arithmetic {
 }
 
 /** Pieces of messages in mailboxes (messages/p2p-mailbox.ts), which need no state. */
-export interface MailboxKernels {
+interface MailboxKernels {
   /**
    * Posts a piece of `bytes` bytes: copied from `source`, unless that is 0, to `address`, or into the post if that is 0.
    * @param type of the message, and its tag
