@@ -2,7 +2,7 @@ import { type Generation, generationOf } from '../../src/planner/tuning/constant
 import type { ScheduledCollective } from '../../src/planner/schedule/schedule.js';
 import { measuredPhysics, type Physics, type PhysicsName, listPhysics, withPhysics } from '../../src/planner/simulate/physics.js';
 import { predictMeasured } from '../calibration/fit-physics.js';
-import { believedUs, type MeasuredCall } from '../calibration/measured.js';
+import { believedUs, type MeasuredCall, PCIE } from '../calibration/measured.js';
 import { InputError } from '../../src/errors.js';
 
 const generationNames: Readonly<Partial<Record<Generation, string>>> = {
@@ -10,6 +10,9 @@ const generationNames: Readonly<Partial<Record<Generation, string>>> = {
   hopper: 'H100, H200',
   blackwell: 'B200, GB200',
 };
+/** The box of PCIe cards that was measured, after all generations. */
+const PCIE_BOX = 'L40S over PCIe, not fitted';
+const places = [...Object.values(generationNames), PCIE_BOX];
 const sizeClasses = [
   { title: '128 MiB and more', least: 2 ** 27 },
   { title: '1 to 128 MiB', least: 2 ** 20 },
@@ -55,15 +58,13 @@ export function simulatedTable(calls: readonly MeasuredCall[], without: Readonly
   const groups = new Map<string, { readonly title: string; readonly rank: number; readonly calls: MeasuredCall[] }>();
   for (const call of calls) {
     if (call.doubt !== undefined) continue;
-    const name = generationNames[generationOf(call.tuning.input.minCompCap)];
+    const box = call.fabric === PCIE ? PCIE_BOX : undefined;
+    const name = box ?? generationNames[generationOf(call.tuning.input.minCompCap)];
     const size = sizeClasses.findIndex(({ least }) => call.bytes >= least);
     if (name === undefined || size < 0) continue;
-    const place = `${name}, ${call.hosts === 1 ? 'one node' : '2 to 10 nodes'}`;
+    const place = box ?? `${name}, ${call.hosts === 1 ? 'one node' : '2 to 10 nodes'}`;
     const title = `${place} | ${call.collective} | ${sizeClasses[size]?.title ?? ''}`;
-    const rank =
-      (Object.values(generationNames).indexOf(name) * 2 + (call.hosts > 1 ? 1 : 0)) * 100 +
-      order.indexOf(call.collective) * 3 +
-      size;
+    const rank = (places.indexOf(name) * 2 + (call.hosts > 1 ? 1 : 0)) * 100 + order.indexOf(call.collective) * 3 + size;
     const group = groups.get(title) ?? { title, rank, calls: [] };
     group.calls.push(call);
     groups.set(title, group);

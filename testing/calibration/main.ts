@@ -2,11 +2,12 @@
 // errors: `npm run calibrate`. With `-- --write FILE` it also writes the tables to FILE, the parameters to FILE.json
 // and every prediction of what was left out to FILE.rows.csv.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { believedCalls, readMeasured, readMeasuredFiles } from './measured.js';
+import { believedCalls, PCIE, readMeasured, readMeasuredFiles } from './measured.js';
 import { calibrate, calibrationTables, leftOutRow } from './report.js';
 
 const read = (name: string) => readFileSync(`docs/notes/${name}`, 'utf8');
-const calls = readMeasured(readMeasuredFiles(read));
+// Boxes without NVLinks are in the accuracy page only.
+const calls = readMeasured(readMeasuredFiles(read)).filter(({ fabric }) => fabric !== PCIE);
 const found = calibrate(calls, believedCalls(), (line) => process.stderr.write(`${line}\n`));
 process.stdout.write(calibrationTables(found));
 const [flag, file] = process.argv.slice(2);

@@ -45,6 +45,9 @@ export function readMeasuredFiles(read: (name: string) => string): MeasuredFiles
   };
 }
 
+/** Boxes without NVLinks, which no parameter is fitted to. */
+export const PCIE = 'PCIe';
+
 const machineOfSystem: Readonly<Record<string, string>> = {
   a100_sxm: 'dgx-a100',
   h100_sxm: 'dgx-h100',
@@ -131,12 +134,14 @@ function coveredVersion(version: string | undefined): string {
   return older ?? newer ?? defaultVersion;
 }
 
-/** One NVLink domain each; the L40S box, whose GPUs meet in host memory, is no machine of the catalogue. */
+/** One NVLink domain each, and boxes of PCIe cards. */
 function readDomains(text: string, machines: MachineCache): MeasuredCall[] {
   return rowsOf(text, ['system', 'folder_version', 'row_version', 'op', 'gpus', 'type', 'bytes', 'time_us_median']).flatMap(
     (row) => {
       const [system = '', folder = '', version = '', op = '', gpus = '', type = '', bytes = '', time = ''] = row;
-      const name = machineOfSystem[system];
+      // Of a box of cards the slots that are used count.
+      const box = system === 'l40s' ? `pcie-${gpus}-l40s` : undefined;
+      const name = box ?? machineOfSystem[system];
       const collective = collectiveNames[op];
       if (name === undefined || collective === undefined) return [];
       const size = Number(bytes);
@@ -144,9 +149,15 @@ function readDomains(text: string, machines: MachineCache): MeasuredCall[] {
       const isNearest = system !== 'b200_sxm' || folder === '2.28.9' || folder === '2.29.2';
       return [
         {
-          ...machines.of(name, 1, { gpus: Number(gpus) }, {}, coveredVersion(version === '' ? folder : version)),
+          ...machines.of(
+            name,
+            1,
+            box === undefined ? { gpus: Number(gpus) } : {},
+            {},
+            coveredVersion(version === '' ? folder : version),
+          ),
           machine: system,
-          fabric: 'NVLink',
+          fabric: box === undefined ? 'NVLink' : PCIE,
           hosts: 1,
           collective,
           bytes: size,
@@ -157,6 +168,7 @@ function readDomains(text: string, machines: MachineCache): MeasuredCall[] {
           isBelief: false,
           doubt: undefined,
           isForFit:
+            box === undefined &&
             isNearest &&
             folder !== '2.23' &&
             (type === 'half' || (reduces(collective) && size >= 2 ** 20)) &&

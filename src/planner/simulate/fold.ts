@@ -84,13 +84,16 @@ export function timeOfDeepTree(hosts: number, timeOf: (hosts: number) => number)
 /** Hosts of which all NICs together carry the branches of both trees between the hosts below a switch and all others. */
 const BRANCH_HOSTS = 3;
 
+/** Switches of a tier that the smaller trees must have: how many branches leave a switch depends on its place in the tree. */
+const LEAST_SWITCHES = 4;
+
 /**
  * True if trees over this many hosts are extrapolated from smaller ones: of a fabric, the smaller ones must have several of its
  * switches, or the links up from a switch must carry all branches.
  */
 export function isDeepTree(hosts: number, fabric: Fabric | undefined): boolean {
   const isScaled = fabric?.tiers.every(
-    (tier) => 2 * tier.hosts <= FEWER_HOSTS || tier.hosts >= BRANCH_HOSTS * tier.oversubscription,
+    (tier) => LEAST_SWITCHES * tier.hosts <= FEWER_HOSTS || tier.hosts >= BRANCH_HOSTS * tier.oversubscription,
   );
   return hosts > MORE_HOSTS && isScaled !== false;
 }

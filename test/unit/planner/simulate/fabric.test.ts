@@ -126,12 +126,8 @@ describe('hosts below switches that stand for all', () => {
 
   it('make no large trees whose branches fill the links up from leaves that small ones do not have', () => {
     const deep = (fabric: Fabric | undefined) => isDeepTree(64, fabric);
-    expect([undefined, leaves('none', 8, 24), leaves('none', 16, 24), leaves('none', 8, 8)].map(deep)).toEqual([
-      true,
-      true,
-      false,
-      true,
-    ]);
+    const fabrics = [undefined, leaves('none', 8, 24), leaves('none', 16, 24), leaves('none', 8, 8), leaves('none', 8, 4)];
+    expect(fabrics.map(deep)).toEqual([true, true, false, false, true]);
     expect(isDeepTree(32, undefined)).toBe(false);
   });
 });
