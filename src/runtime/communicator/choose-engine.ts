@@ -1,81 +1,31 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { systemInterfaces } from '#seam/bootstrap/interfaces';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
-import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
+import { secretOf } from '../bootstrap/unique-id.js';
 import type { RanksByHost } from '../../planner/schedule/ranks-by-host.js';
 import type { Algorithm } from '../algorithms/call.js';
 import { ringInOrder, type Channels } from '../algorithms/channels.js';
 import { carriesOut, isOverConnections } from '../algorithms/traits.js';
-import type { Libc } from '../device/libc.js';
 import { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
 import { unlessAborted } from '../abort-signals.js';
 import { nicLines } from '#seam/channels/nic-lines';
-import type { ChannelPlan, TopologyFiles } from '#seam/channels/plan-channels';
+import type { ChannelPlan } from '#seam/channels/plan-channels';
 import { warn } from '../warn.js';
 import { networkNamed, networkText } from '#seam/transport/networks';
 import { inOneSegment, netOf, type RankFacts } from './agree.js';
+import { smallBytesOf, type EngineContext } from './engine-context.js';
 import { spinsFor } from '../progress/backoff.js';
 import { algorithmsIn, defaultTable, isOfAggregators, type ChoiceContext } from '../algorithms/choose-algorithm.js';
 import { CompositeEngine } from '../algorithms/composite-engine.js';
-import type { EngineThreads } from './config.js';
 import { DirectEngine } from '../algorithms/direct-engine.js';
 import { startDirectThreads } from '#seam/threads/direct-threads';
 import type { Engine } from '../algorithms/engine.js';
 import { observersOf, type FeedbackContext } from '#seam/observe/feedback';
 import { ObservedEngine } from '../observe/observed-engine.js';
 import { dataHost, interfaceFor, ranksByHost } from '../algorithms/data-host.js';
-import type { RuntimeSettings } from './options.js';
 import { tableOf, timesFor } from '../algorithms/profile.js';
 import { shorterLimit } from '../progress/wait-limits.js';
-
-/** Largest call that takes one phase when each rank has a core of its own; measured (npm run bench). */
-const SMALL_BYTES = 256;
-/** The same when ranks outnumber cores: each phase costs a process switch on each core, so larger calls take one phase, too. */
-const SMALL_BYTES_CROWDED = 4096;
-/** Largest all-reduce by *direct* that takes one phase; other kinds of calls use takesOnePhase(). */
-export function smallBytesOf(nLocalRanks: number, nCores: number): number {
-  return nLocalRanks > nCores ? SMALL_BYTES_CROWDED : SMALL_BYTES;
-}
-
-/**
- * Largest call of a ring that uses the protocol LL; for larger ones its copies cost more than it saves
- * (docs/notes/algorithms.md).
- */
-const LOW_LATENCY_BYTES = 256;
-/** Largest call of this communicator's ring that uses the protocol LL; -1 without one. */
-export function lowLatencyBytesOf(oneSegment: boolean, nThreads: number, { protocol }: RuntimeSettings): number {
-  if (!oneSegment || nThreads > 0 || protocol === 'simple') return -1;
-  return protocol === 'll' ? Infinity : LOW_LATENCY_BYTES;
-}
-
-/** Inputs of the choice; the same on all ranks, apart from each rank's own objects. */
-export interface EngineContext {
-  readonly bootstrap: Bootstrap;
-  /** True if all ranks of this host share memory. */
-  readonly shared: boolean;
-  readonly team: Team;
-  readonly facts: readonly RankFacts[];
-  readonly libc: Libc | undefined;
-  readonly nCores: number;
-  readonly settings: RuntimeSettings;
-  /** Files of the topology; children do not overwrite those that init() wrote. */
-  readonly topology: TopologyFiles;
-  readonly network: BootstrapEnvironment;
-  readonly id: UniqueId;
-  /** Aborts a set-up that takes too long. */
-  readonly signal: AbortSignal;
-  readonly threads: EngineThreads & { readonly connectsAll: boolean };
-  /** Forwards wait reports of an engine thread to ranks that wait for messages. */
-  readonly forwardReport: (report: readonly number[]) => void;
-  /** The algorithm that carries out every call it can. */
-  readonly forced: Algorithm | undefined;
-  /** See InitOptions. */
-  readonly onWarning: ((text: string) => void) | undefined;
-  /** Name that the program gave the communicator. */
-  readonly name: string | undefined;
-}
 
 /** The engine of a communicator. */
 interface ChosenEngine {

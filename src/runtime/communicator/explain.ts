@@ -12,7 +12,7 @@ import { didYouMean } from '../../suggest.js';
 import { inOneSegment, netOf } from './agree.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
 import { algorithmFor, isOfAggregators, type AlgorithmTable } from '../algorithms/choose-algorithm.js';
-import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
+import { lowLatencyBytesOf, smallBytesOf } from './engine-context.js';
 import { engineThreads } from './config.js';
 import { defaultProfile } from '#seam/algorithms/default-profile';
 import { wayOf } from '#seam/transport/networks';

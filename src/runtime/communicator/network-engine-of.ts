@@ -17,7 +17,7 @@ import { startNetworkThread } from '#seam/threads/network-threads';
 import { connectRing } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
 import { netOf } from './agree.js';
-import { lowLatencyBytesOf, type EngineContext } from './choose-engine.js';
+import { lowLatencyBytesOf, type EngineContext } from './engine-context.js';
 
 /** Makes the engine of the algorithms over connections. */
 export async function networkEngine(
