@@ -113,18 +113,41 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
   }),
 );
 
+const ofTheMachine = ['performance', 'Date', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate'].map(
+  (name) => ({ name, message: 'Take it from src/runtime/platform/platform.ts.' }),
+);
+
+/** Rooms that pages load as they are: a page has no globals of Node.js. */
+const pageRule = {
+  files: [
+    'algorithms',
+    'communicator',
+    'failure',
+    'messages',
+    'objects',
+    'operators',
+    'page',
+    'pool',
+    'programs',
+    'progress',
+    'windows',
+  ].map((room) => `src/runtime/${room}/**/*.ts`),
+  rules: {
+    'no-restricted-globals': [
+      'error',
+      ...ofTheMachine,
+      { name: 'process', message: 'Take it from #platform/process.' },
+      { name: 'Buffer', message: 'Take it from #platform/bytes.' },
+    ],
+  },
+};
+
 /** Globals of the platform: only its own room may use them (docs/architecture.md#platform). */
 const platformRule = {
   files: ['src/runtime/**/*.ts'],
   ignores: ['src/runtime/platform/**', 'src/runtime/device/kernels/assembly/**'],
   rules: {
-    'no-restricted-globals': [
-      'error',
-      ...['performance', 'Date', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate'].map((name) => ({
-        name,
-        message: 'Take it from src/runtime/platform/platform.ts.',
-      })),
-    ],
+    'no-restricted-globals': ['error', ...ofTheMachine],
     'no-restricted-properties': [
       'error',
       { object: 'Math', property: 'random', message: 'Take it from src/runtime/platform/platform.ts.' },
@@ -289,6 +312,7 @@ export default tseslint.config(
   { files: ['test/**/*.ts'], rules: { '@typescript-eslint/no-non-null-assertion': 'off' } },
   ...roomRules,
   platformRule,
+  pageRule,
   filesBesideRooms,
   viewRule,
   studioRule,

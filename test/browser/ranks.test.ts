@@ -54,6 +54,18 @@ describe.skipIf(missing)(`ranks in a page${missing}`, () => {
     expect(messages).toEqual([0, 1, 2, 3].map((rank) => ({ rank, nRanks: 4, last: 40, ordinary: 6 })));
   });
 
+  it('refuse to wait for successors of dead ranks, which nothing starts', async () => {
+    const { messages } = await run(
+      1,
+      `const comm = await init();
+      const refused = await comm.recover([], { replace: true }).catch(({ code, message }) => ({ code, message }));
+      postMessage({ refused, usable: await comm.allReduce(1) });
+      await comm.close();`,
+    );
+    const message = expect.stringMatching(/^recover: nothing starts dead ranks again/) as string;
+    expect(messages).toEqual([{ refused: { code: 'UNSUPPORTED', message }, usable: 1 }]);
+  });
+
   it('load the algorithms over connections, nvls and windows where they are used', async () => {
     const loaded = async (env: string, more = ''): Promise<string[]> => {
       const { messages, error } = await run(

@@ -1,3 +1,4 @@
+import { process } from '#platform/process';
 import type { Bootstrap, PeerInfo } from '../bootstrap/bootstrap.js';
 import { readBootstrapEnvironment, type BootstrapEnvironment } from '../bootstrap/environment.js';
 import { chooseNics, systemInterfaces } from '../bootstrap/interfaces.js';

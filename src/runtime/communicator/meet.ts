@@ -1,3 +1,4 @@
+import { process } from '#platform/process';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { formatAddress, isLoopback } from '../bootstrap/address.js';
 import { checkRank, connect } from '../bootstrap/connect.js';

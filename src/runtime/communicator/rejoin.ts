@@ -1,3 +1,4 @@
+import { process } from '#platform/process';
 import { InvalidUsageError, TcclError } from '../../errors.js';
 import { value } from '../launch/environment.js';
 import { findPlacement } from '../launch/placement.js';
