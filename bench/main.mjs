@@ -35,6 +35,7 @@ const suites = {
   flows: () => import('./suites/flows.mjs'),
   aggregator: () => import('./suites/aggregator.mjs'),
   tasks: () => import('./suites/tasks.mjs'),
+  webgpu: () => import('./suites/webgpu.mjs'),
   browser: () => import('./suites/browser.mjs'),
 };
 

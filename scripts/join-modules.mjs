@@ -20,7 +20,9 @@ const programs = [
   'runtime/threads/network-thread.js',
 ].map((file) => join(modules, file));
 /** Modules that programs of users import. */
-const entries = ['index.js', 'planner/index.js', 'ddp/index.js', 'browser/index.js'].map((file) => join(modules, file));
+const entries = ['index.js', 'planner/index.js', 'ddp/index.js', 'browser/index.js', 'webgpu/index.js'].map((file) =>
+  join(modules, file),
+);
 
 /** Modules that processes load at their start. Modules that the same starts import are joined in one file. */
 const starts = {
@@ -118,7 +120,7 @@ async function joinForBrowsers(inputs) {
     name: (id, context) => ((imported ??= withImports(entry, context)).has(id) ? 'joined' : null),
   };
   const bundle = await rolldown({
-    input: { index: entry },
+    input: { index: entry, webgpu: join(modules, 'webgpu/index.js') },
     platform: 'browser',
     resolve: { conditionNames: ['browser'] },
     // Neither Node's modules nor names of ours without a form for pages.

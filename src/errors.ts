@@ -40,6 +40,7 @@ export type ErrorCode =
   | 'RANK_UNKNOWN' // no launcher set the rank of this process
   | 'ENVIRONMENT' // a variable of the environment is wrong
   | 'UNIQUE_ID' // not a unique id
+  | 'DEVICE_LOST' // a GPU was lost, or its copies fail
   | 'MULTICAST' // a step in the life of a multicast object that is out of order
   // ranks that do not fit together
   | 'RANK_COUNT_MISMATCH'

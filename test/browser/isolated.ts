@@ -39,13 +39,14 @@ export class IsolatedPages {
     });
   }
 
-  static async open(): Promise<IsolatedPages> {
+  /** @param ofGpu flags for the GPU */
+  static async open(ofGpu: readonly string[] = ['--disable-gpu']): Promise<IsolatedPages> {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const browser = await chromium.launch({
       timeout: 0,
       executablePath: browserPath?.startsWith('/') === true ? browserPath : `/usr/bin/${browserPath ?? ''}`,
-      args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+      args: ['--no-sandbox', ...ofGpu, '--disable-background-networking', '--disable-component-update', '--disable-sync'],
     });
     return new IsolatedPages(server, browser);
   }

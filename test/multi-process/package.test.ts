@@ -55,6 +55,8 @@ test('the package has the program and its documentation, and nothing else', () =
     'dist/types/index.d.ts',
     'dist/planner/index.js',
     'dist/ddp/index.js',
+    'dist/webgpu/index.js',
+    'dist/browser/webgpu.js',
     'dist/cli/main.js',
     'dist/runtime/pool/pool-rank.js',
     'dist/runtime/threads/direct-thread.js',

@@ -1,0 +1,495 @@
+import { checkPeer, type CallLimits, type TagOption, type TimedCallOptions } from '../runtime/algorithms/arguments.js';
+import type { Communicator } from '../runtime/communicator/communicator.js';
+import { misplaced } from '../runtime/communicator/misplaced.js';
+import { closeAtEndOfBlock, type PlatformAsyncDisposable } from '../runtime/platform/declarations.js';
+import {
+  movedTypeOf,
+  type NumericArray,
+  type NumericArrayConstructor,
+  type ReductionOperator,
+  type TypedArray,
+} from '../runtime/device/types.js';
+import type { OwnOperator } from '../runtime/operators/operator.js';
+import { describeValue } from '../describe-value.js';
+import { InvalidArgumentError, InvalidUsageError, ofCall, SystemError, TcclError } from '../errors.js';
+import { Collective, type Arguments, type CollectiveName } from './collectives.js';
+import { checkClass, DeviceArray, type Copies } from './device-array.js';
+import type { DeviceMemory } from './memory.js';
+import { CopyError, Pipeline, type Step } from './pipeline.js';
+
+/** Options of messages between arrays of devices. */
+export interface DeviceMessageOptions extends TimedCallOptions, TagOption {}
+
+type Operator<T extends TypedArray> = T extends NumericArray ? ReductionOperator | OwnOperator<T> : never;
+
+/** Operations of a group, until its body has returned. */
+interface Collected<Buffer> {
+  readonly collectives: Collective<Buffer>[];
+  readonly messages: { readonly call: string; readonly step: Step<Buffer>; readonly array: DeviceArray<TypedArray, Buffer> }[];
+  readonly result: Promise<void>;
+}
+
+/** Longest wait for the reason of a failed copy, milliseconds. */
+const REASON_MS = 1000;
+
+/**
+ * A device's memory and calls on it, on one rank. The calls are those of a communicator, on arrays of the device; they are made
+ * of calls on copies in memory that ranks share. A call reads its arrays after all work that the program queued before it, and
+ * its promise resolves when work that is queued later sees the result. Calls without `await` between them are carried out in
+ * order; messages at once, beside them.
+ *
+ * Errors of arguments reject before data are exchanged, and leave the device usable. All other errors end the calls of all ranks
+ * and the communicator that the device was opened with.
+ */
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- what it adds is defined below the class
+export class Device<Buffer> {
+  /** This rank's number. */
+  readonly rank: number;
+  /** Number of ranks. */
+  readonly nRanks: number;
+  readonly #parent: Communicator;
+  /** Calls of the devices alone, so that other calls of the program do not get between those of one call here. */
+  readonly #comm: Communicator;
+  readonly #memory: DeviceMemory<Buffer>;
+  readonly #pipeline: Pipeline<Buffer>;
+  readonly #copies: Copies<Buffer>;
+  /** Settles when the calls so far have ended. */
+  #last: Promise<unknown> = Promise.resolve();
+  readonly #messages = new Set<Promise<unknown>>();
+  #collected: Collected<Buffer> | undefined;
+  #lost: SystemError | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(parent: Communicator, comm: Communicator, memory: DeviceMemory<Buffer>) {
+    this.#parent = parent;
+    this.#comm = comm;
+    this.#memory = memory;
+    ({ rank: this.rank, nRanks: this.nRanks } = comm);
+    this.#pipeline = new Pipeline(comm, memory);
+    this.#copies = {
+      alignment: memory.alignment,
+      upload: (array, values) => this.#copy('upload', array, () => memory.write([array.part(0, array.length)], bytesOf(values))),
+      download: (array, into) => this.#copy('download', array, () => memory.read([array.part(0, array.length)], bytesOf(into))),
+    };
+    void memory.lost.then((why) => {
+      if (this.#closing !== undefined) return;
+      const reason = `its ${memory.name} device was lost: ${why}`;
+      this.#lost = new SystemError('DEVICE_LOST', `rank ${this.rank} lost its ${memory.name} device: ${why}`, {
+        rank: this.rank,
+      });
+      this.#abort(reason);
+    });
+  }
+
+  /**
+   * A new array of `length` zeros.
+   *
+   * @param length in elements; their bytes are a multiple of 4 with WebGPU
+   * @throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`; SystemError `OUT_OF_MEMORY`
+   */
+  async alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): Promise<DeviceArray<T, Buffer>> {
+    this.#checkUsable('alloc');
+    checkClass('alloc', type);
+    if (!(Number.isSafeInteger(length) && length >= 0))
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `alloc: length is a whole number, not ${describeValue(length)}`);
+    const bytes = length * type.BYTES_PER_ELEMENT;
+    this.#checkAligned('alloc', bytes, `${length} elements of ${type.name}`);
+    const buffer = await this.#memory.allocate(bytes);
+    const release = (): void => this.#memory.release(buffer);
+    return new DeviceArray(this.#copies, { buffer, uses: 0, isFree: false, release }, type, 0, length, true);
+  }
+
+  /**
+   * The elements of a buffer that the program made on this device; the program keeps it, unmapped, while calls use it.
+   *
+   * @throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`
+   */
+  wrap<T extends TypedArray>(buffer: Buffer, type: NumericArrayConstructor<T>): DeviceArray<T, Buffer> {
+    this.#checkUsable('wrap');
+    const bytes = this.#memory.sizeOf(buffer, 'wrap');
+    checkClass('wrap', type);
+    this.#checkAligned('wrap', bytes, 'the buffer');
+    const length = bytes / type.BYTES_PER_ELEMENT;
+    if (!Number.isInteger(length)) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `wrap: the buffer's ${bytes} bytes are no whole number of elements of ${type.name}, of ${type.BYTES_PER_ELEMENT} bytes each`,
+      );
+    }
+    return new DeviceArray(this.#copies, { buffer, uses: 0, isFree: false, release: () => undefined }, type, 0, length, true);
+  }
+
+  // ── collectives ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Combines `send` of all ranks element by element into `recv` of every rank. Without `recv`, in place. */
+  allReduce<T extends TypedArray>(
+    send: DeviceArray<T, Buffer>,
+    recv = send,
+    operator: Operator<T> = 'sum' as Operator<T>,
+    options?: TimedCallOptions,
+  ): Promise<void> {
+    return this.#collective('allReduce', send, recv, options, 0, operator);
+  }
+
+  /** Combines `send` of all ranks into `recv` of rank `root`; other ranks may pass null. Without `recv`, in place. */
+  reduce<T extends TypedArray>(
+    send: DeviceArray<T, Buffer>,
+    recv: DeviceArray<T, Buffer> | null = send,
+    operator: Operator<T> = 'sum' as Operator<T>,
+    root = 0,
+    options?: TimedCallOptions,
+  ): Promise<void> {
+    return this.#collective('reduce', send, recv, options, root, operator);
+  }
+
+  /** Copies `send` of rank `root` into `recv` of every rank; other ranks may pass null as `send`. Without `recv`, in place. */
+  broadcast<T extends TypedArray>(
+    send: DeviceArray<T, Buffer> | null,
+    recv: DeviceArray<T, Buffer> | null = send,
+    root = 0,
+    options?: TimedCallOptions,
+  ): Promise<void> {
+    return this.#collective('broadcast', send, recv, options, root);
+  }
+
+  /** Concatenates `send` of all ranks into `recv`, which is nRanks times as long. In place if `send` is this rank's slice. */
+  allGather<T extends TypedArray>(
+    send: DeviceArray<T, Buffer>,
+    recv: DeviceArray<T, Buffer>,
+    options?: TimedCallOptions,
+  ): Promise<void> {
+    return this.#collective('allGather', send, recv, options);
+  }
+
+  /** Combines `send` of all ranks, and writes part r of the result to `recv` of rank r. In place if `recv` is that slice. */
+  reduceScatter<T extends TypedArray>(
+    send: DeviceArray<T, Buffer>,
+    recv: DeviceArray<T, Buffer>,
+    operator: Operator<T> = 'sum' as Operator<T>,
+    options?: TimedCallOptions,
+  ): Promise<void> {
+    return this.#collective('reduceScatter', send, recv, options, 0, operator);
+  }
+
+  /** Sends part r of `send` to rank r, and receives its part into part r of `recv`. Without `recv`, in place. */
+  allToAll<T extends TypedArray>(send: DeviceArray<T, Buffer>, recv = send, options?: TimedCallOptions): Promise<void> {
+    return this.#collective('allToAll', send, recv, options);
+  }
+
+  /** Concatenates `send` of all ranks into `recv` of rank `root`; other ranks may pass null. */
+  gather<T extends TypedArray>(
+    send: DeviceArray<T, Buffer>,
+    recv: DeviceArray<T, Buffer> | null,
+    root = 0,
+    options?: TimedCallOptions,
+  ): Promise<void> {
+    return this.#collective('gather', send, recv, options, root);
+  }
+
+  /** Copies part r of `send` of rank `root` into `recv` of rank r; other ranks may pass null as `send`. */
+  scatter<T extends TypedArray>(
+    send: DeviceArray<T, Buffer> | null,
+    recv: DeviceArray<T, Buffer>,
+    root = 0,
+    options?: TimedCallOptions,
+  ): Promise<void> {
+    return this.#collective('scatter', send, recv, options, root);
+  }
+
+  // ── messages and groups ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Sends the array to rank `peer`, whose device receives it. Resolves when the array may be changed. */
+  send(array: DeviceArray<TypedArray, Buffer>, peer: number, options?: DeviceMessageOptions): Promise<void> {
+    return this.#message('send', array, peer, options);
+  }
+
+  /** Receives an array of the same type and length from rank `peer`. */
+  recv(array: DeviceArray<TypedArray, Buffer>, peer: number, options?: DeviceMessageOptions): Promise<void> {
+    return this.#message('recv', array, peer, options);
+  }
+
+  /**
+   * Starts all operations of this device that `body` calls together, and resolves when all are done. Their arrays are staged
+   * whole. `body` must not be asynchronous, and no operation may write an array that another one uses.
+   *
+   * @throws as the operations; nothing starts then
+   */
+  group(body: () => unknown, options?: CallLimits): Promise<void> {
+    if (this.#collected !== undefined) {
+      body();
+      return this.#collected.result;
+    }
+    let start: (run: Promise<void>) => void = () => undefined;
+    const result = new Promise<void>((resolve) => (start = resolve));
+    result.catch(() => undefined);
+    const collected: Collected<Buffer> = (this.#collected = { collectives: [], messages: [], result });
+    try {
+      const returned = body();
+      if (returned instanceof Promise)
+        throw new InvalidArgumentError('ARGUMENT_TYPE', 'group: pass a function that is not async and awaits nothing');
+    } catch (error) {
+      const refused = Promise.reject(error);
+      start(refused);
+      return refused;
+    } finally {
+      this.#collected = undefined;
+    }
+    start(this.#runGroup(collected, options));
+    return result;
+  }
+
+  /** Waits for all calls, then releases what they use. Every rank calls it; arrays stay until they are freed. */
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      await Promise.allSettled([this.#last, ...this.#messages]);
+      this.#pipeline.close();
+      this.#memory.close();
+      await this.#comm.close();
+    })();
+    return this.#closing;
+  }
+
+  #collective(
+    name: CollectiveName,
+    send: unknown,
+    recv: unknown,
+    options?: TimedCallOptions,
+    root = 0,
+    operator: unknown = 'sum',
+  ): Promise<void> {
+    return this.#orRefused(() => {
+      this.#checkUsable(name);
+      const elsewhere = recv instanceof DeviceArray ? undefined : misplaced(name, recv, 1);
+      if (elsewhere !== undefined) throw elsewhere;
+      for (const array of [send, recv]) if (array !== null) this.#checkArray(name, array);
+      const given = { send, recv, operator, root, options } as Arguments<Buffer>;
+      const collective = new Collective(this.#comm, name, given, this.#memory.alignment);
+      if (this.#collected === undefined) return this.#inTurn(() => this.#runCollective(collective, options), collective.arrays);
+      this.#collected.collectives.push(collective);
+      return this.#collected.result;
+    });
+  }
+
+  #message(
+    call: 'send' | 'recv',
+    array: DeviceArray<TypedArray, Buffer>,
+    peer: number,
+    given?: DeviceMessageOptions,
+  ): Promise<void> {
+    return this.#orRefused(() => {
+      this.#checkUsable(call);
+      this.#checkArray(call, array);
+      checkPeer(call, peer, this.nRanks);
+      const Type = array.type as unknown as new (buffer: ArrayBufferLike, offset: number, length: number) => NumericArray;
+      movedTypeOf(new Type(new ArrayBuffer(0), 0, 0), given?.type, call);
+      const part = array.length === 0 ? [] : [array.part(0, array.length)];
+      const step: Step<Buffer> = {
+        reads: call === 'send' ? part : [],
+        writes: call === 'recv' ? part : [],
+        sendBytes: array.byteLength,
+        recvBytes: 0,
+        run: ({ buffer, byteOffset }) => this.#comm[call](new Type(buffer, byteOffset, array.length), peer, given),
+      };
+      if (this.#collected !== undefined) {
+        this.#collected.messages.push({ call, step, array });
+        return this.#collected.result;
+      }
+      return this.#beside(() => this.#together(call, [step], [array], (calls) => calls()), [array]);
+    });
+  }
+
+  async #runCollective(collective: Collective<Buffer>, options: TimedCallOptions | undefined): Promise<void> {
+    const { name, count } = collective;
+    const steps = collective.steps();
+    const ready = this.#memory.check(buffersOf(collective.arrays), name);
+    const [first, ...others] = steps;
+    if (first === undefined || others.length === 0) return this.#ending(name, () => this.#pipeline.inChunks(steps, ready));
+    // Ranks with other lengths make other numbers of steps, whose first ones may be alike.
+    const timed = limitsFrom(options);
+    const run: Step<Buffer>['run'] = async (send, recv) => {
+      const lengths = Float64Array.of(count, -count);
+      const { type, ...limits } = timed();
+      await this.#comm.group(() => {
+        void first.run(send, recv, { type });
+        void this.#comm.allReduce(lengths, lengths, 'max');
+      }, limits);
+      const [most = 0, least = 0] = lengths;
+      if (most !== -least) throw this.#mismatch(name, count, -least, most);
+    };
+    const limited = others.map((step) => ({
+      ...step,
+      run: (send: Uint8Array, recv: Uint8Array) => step.run(send, recv, timed()),
+    }));
+    return this.#ending(name, () => this.#pipeline.inChunks([{ ...first, run }, ...limited], ready));
+  }
+
+  async #runGroup({ collectives, messages }: Collected<Buffer>, options: CallLimits | undefined): Promise<void> {
+    const steps = [...messages.map(({ step }) => step), ...collectives.map((collective) => collective.step())];
+    const arrays = [...messages.map(({ array }) => array), ...collectives.flatMap((collective) => collective.arrays)];
+    const run = (): Promise<void> =>
+      this.#together('group', steps, arrays, (calls) => this.#comm.group(() => void calls(), options));
+    return collectives.length === 0 ? this.#beside(run, arrays) : this.#inTurn(run, arrays);
+  }
+
+  #together(
+    call: string,
+    steps: readonly Step<Buffer>[],
+    arrays: readonly DeviceArray<TypedArray, Buffer>[],
+    join: (calls: () => Promise<unknown>) => Promise<unknown>,
+  ): Promise<void> {
+    const ready = this.#memory.check(buffersOf(arrays), call);
+    return this.#ending(call, () => this.#pipeline.together(steps, ready, join));
+  }
+
+  async #copy(call: string, array: DeviceArray<TypedArray, Buffer>, copy: () => Promise<void>): Promise<void> {
+    this.#checkUsable(call);
+    if (array.length === 0) return;
+    const run = async (): Promise<void> => {
+      await this.#memory.check([array.buffer], call);
+      await copy();
+    };
+    return this.#beside(async () => {
+      try {
+        await run();
+      } catch (error) {
+        throw await this.#reasonOf(error, call);
+      }
+    }, [array]);
+  }
+
+  /** Runs `run` after the calls before. */
+  #inTurn(run: () => Promise<void>, arrays: readonly DeviceArray<TypedArray, Buffer>[]): Promise<void> {
+    const result = this.#using(arrays, this.#last.then(run));
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Runs `run` now. */
+  #beside(run: () => Promise<void>, arrays: readonly DeviceArray<TypedArray, Buffer>[]): Promise<void> {
+    const result = this.#using(arrays, run());
+    this.#messages.add(result);
+    result
+      .catch(() => undefined)
+      .then(() => this.#messages.delete(result))
+      .catch(() => undefined);
+    return result;
+  }
+
+  async #using(arrays: readonly DeviceArray<TypedArray, Buffer>[], run: Promise<void>): Promise<void> {
+    for (const { place } of arrays) place.uses++;
+    try {
+      await run;
+    } finally {
+      for (const { place } of arrays) place.uses--;
+    }
+  }
+
+  /** Runs calls of the host; ends the communicators for errors of copies that other ranks would wait for. */
+  async #ending(call: string, run: () => Promise<void>): Promise<void> {
+    try {
+      await run();
+    } catch (error) {
+      const reason = await this.#reasonOf(error, call);
+      if (error instanceof CopyError && this.#lost === undefined) this.#abort(reason.message);
+      throw reason;
+    }
+  }
+
+  /** The error of a call: what a copy threw may come before the device's own reason. */
+  async #reasonOf(error: unknown, call: string): Promise<TcclError> {
+    const cause = error instanceof CopyError ? error.cause : error;
+    if (!(cause instanceof TcclError)) {
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const late = new Promise((resolve) => (timer = setTimeout(resolve, REASON_MS)));
+      await Promise.race([this.#memory.lost, late]);
+      clearTimeout(timer);
+    }
+    if (this.#lost !== undefined) return this.#lost;
+    if (cause instanceof TcclError) return error instanceof CopyError ? ofCall(cause, call) : cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    return new SystemError('DEVICE_LOST', `${call}: a copy of the ${this.#memory.name} device failed: ${why}`, {
+      rank: this.rank,
+      cause,
+    });
+  }
+
+  #mismatch(call: string, count: number, least: number, most: number): InvalidUsageError {
+    const reason = `ranks pass different lengths, from ${least} to ${most} elements a part`;
+    this.#abort(`${call}: ${reason}`);
+    return new InvalidUsageError('CALL_MISMATCH', `${call}: ${reason}, this rank ${count}; pass equal ones on all ranks`, {
+      rank: this.rank,
+    });
+  }
+
+  #abort(reason: string): void {
+    this.#comm.abort(reason);
+    this.#parent.abort(reason);
+  }
+
+  /** Returns the result of `start`; what it throws is that of the group whose body calls it. */
+  #orRefused(start: () => Promise<void>): Promise<void> {
+    if (this.#collected !== undefined) return start();
+    try {
+      return start();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #checkUsable(call: string): void {
+    if (this.#lost !== undefined) throw this.#lost;
+    if (this.#closing === undefined) return;
+    throw new InvalidUsageError('CLOSED', `${call}: rank ${this.rank} has closed the ${this.#memory.name} device`, {
+      rank: this.rank,
+    });
+  }
+
+  #checkArray(call: string, array: unknown): void {
+    if (!(array instanceof DeviceArray)) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_TYPE',
+        `${call}: pass an array of this device, as alloc and wrap make it, not ${describeValue(array)}`,
+      );
+    }
+    array.checkUsable(call);
+    if (!array.isOf(this.#copies))
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: the array is of another device; pass one of this device`);
+  }
+
+  #checkAligned(call: string, bytes: number, what: string): void {
+    const { alignment, name } = this.#memory;
+    if (bytes % alignment === 0) return;
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `${call}: ${what} ${what.endsWith('buffer') ? 'has' : 'are'} ${bytes} bytes, and ${name} copies multiples of ${alignment}; ` +
+        `make it ${Math.ceil(bytes / alignment) * alignment} bytes`,
+    );
+  }
+}
+
+/** `await using gpu = await webgpu(comm)` closes it at the end of the block. */
+// eslint-disable-next-line @typescript-eslint/no-empty-object-type, @typescript-eslint/no-unused-vars -- below
+export interface Device<Buffer> extends PlatformAsyncDisposable {}
+closeAtEndOfBlock(Device.prototype);
+
+/** A device of rank `comm.rank`, whose calls run on `comm`; `parent` ends with it. */
+export function openDevice<Buffer>(parent: Communicator, comm: Communicator, memory: DeviceMemory<Buffer>): Device<Buffer> {
+  return new Device(parent, comm, memory);
+}
+
+/** Options of a call that begins later than the call that was given them: with what is left of their time. */
+function limitsFrom(options: TimedCallOptions | undefined): () => TimedCallOptions {
+  const { timeoutMs } = options ?? {};
+  if (timeoutMs === undefined) return () => options ?? {};
+  const startMs = Date.now();
+  return () => ({ ...options, timeoutMs: Math.max(timeoutMs - (Date.now() - startMs), 1) });
+}
+
+function buffersOf<Buffer>(arrays: readonly DeviceArray<TypedArray, Buffer>[]): readonly Buffer[] {
+  return [...new Set(arrays.map(({ buffer }) => buffer))];
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}

@@ -1,0 +1,85 @@
+import { openDevice, type Device } from '../devices/device.js';
+import { describeValue } from '../describe-value.js';
+import { InvalidArgumentError, InvalidUsageError, RemoteError, TcclError } from '../errors.js';
+import type { Communicator } from '../runtime/communicator/communicator.js';
+import type { Gpu, GpuBuffer, GpuDevice, PlatformGpuBuffer } from './gpu.js';
+import { GpuMemory } from './gpu-memory.js';
+
+/**
+ * Opens a WebGPU device for calls of the ranks of `comm` on its buffers. Every rank calls it, each with a device of its own or,
+ * as threads of one process may, with one that it shares.
+ *
+ * @param device a `GPUDevice`; without one, the platform's default adapter makes it, with all its limits and `shader-f16`
+ * @throws InvalidArgumentError `ARGUMENT_TYPE`; InvalidUsageError `UNSUPPORTED` without WebGPU or an adapter; RemoteError
+ *   `ABORTED` where another rank has no device; `comm` stays usable
+ *
+ * @example
+ * const comm = await init();
+ * const gpu = await webgpu(comm);
+ * const x = await gpu.alloc(Float32Array, 1024);
+ * await x.upload(new Float32Array(1024).fill(comm.rank));
+ * await gpu.allReduce(x);
+ * await gpu.close();
+ */
+export async function webgpu(comm: Communicator, device?: GpuDevice): Promise<Device<PlatformGpuBuffer>> {
+  checkComm(comm);
+  const given = await deviceOf(device).catch((error: unknown) => error as TcclError);
+  const failed = given instanceof Error ? comm.rank : comm.nRanks;
+  const first = await comm.allReduce(failed, 'min');
+  if (given instanceof Error) throw given;
+  if (first < comm.nRanks) {
+    throw new RemoteError('ABORTED', `webgpu: rank ${first} has no WebGPU device; its own error says why`, { rank: first });
+  }
+  return openDevice<GpuBuffer>(comm, await comm.stream({ name: 'webgpu' }), new GpuMemory(given));
+}
+
+async function deviceOf(device: GpuDevice | undefined): Promise<GpuDevice> {
+  if (device === undefined) return defaultDevice();
+  const given = device as Partial<GpuDevice & { requestDevice: unknown; requestAdapter: unknown }> | null;
+  const example = 'const adapter = await navigator.gpu.requestAdapter(); webgpu(comm, await adapter.requestDevice())';
+  if (typeof given?.createBuffer !== 'function' || typeof given.pushErrorScope !== 'function') {
+    const kinds = { requestDevice: 'a GPUAdapter', requestAdapter: 'a GPU' } as const;
+    const kind = Object.entries(kinds).find(([method]) => typeof given?.[method as keyof typeof kinds] === 'function');
+    const what = kind?.[1] ?? describeValue(device);
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `webgpu: pass a GPUDevice, not ${what}: ${example}`);
+  }
+  return device;
+}
+
+async function defaultDevice(): Promise<GpuDevice> {
+  const { navigator } = globalThis as { navigator?: { readonly gpu?: Gpu } };
+  const gpu = navigator?.gpu;
+  if (gpu === undefined) {
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      'webgpu: there is no navigator.gpu here: browsers have it in pages of https or localhost (Chromium on Linux with ' +
+        "--enable-unsafe-webgpu), Deno with --unstable-webgpu; in Node.js, pass a device of npm's webgpu",
+    );
+  }
+  const adapter = await gpu.requestAdapter();
+  if (adapter === null) {
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      'webgpu: WebGPU finds no adapter: install a driver of the GPU, or allow a software one (lavapipe, SwiftShader)',
+    );
+  }
+  try {
+    const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
+    return await adapter.requestDevice({
+      requiredLimits: { maxBufferSize, maxStorageBufferBindingSize },
+      requiredFeatures: adapter.features.has('shader-f16') ? ['shader-f16'] : [],
+    });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new InvalidUsageError('UNSUPPORTED', `webgpu: the adapter gives no device: ${why}`, { cause });
+  }
+}
+
+function checkComm(comm: unknown): void {
+  const given = comm as Partial<Communicator> | null | undefined;
+  if (typeof given?.stream === 'function' && typeof given.allReduce === 'function') return;
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `webgpu: pass a communicator, as in webgpu(comm, device), not ${describeValue(comm)}`,
+  );
+}

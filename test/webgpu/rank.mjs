@@ -1,0 +1,30 @@
+// A rank in Node.js with a device of Dawn: `tccl run -n 2 node rank.mjs CHECK`, or as a function of a pool.
+import { create, globals } from 'webgpu';
+import { init } from '../../dist/index.js';
+import { webgpu } from '../../dist/webgpu/index.js';
+import * as checks from './compliance.mjs';
+
+Object.assign(globalThis, globals);
+// Dawn ends the process once this object is collected.
+const gpu = (globalThis.keptGpu = create([]));
+
+export async function newDevice() {
+  const adapter = await gpu.requestAdapter();
+  if (adapter === null) throw new Error('no adapter');
+  return adapter.requestDevice();
+}
+
+/** One check on this rank of `comm`. */
+export async function check(comm, name, how) {
+  const device = await newDevice();
+  const opened = await webgpu(comm, device);
+  const result = await checks[name](comm, opened, device, name === 'refusals' ? await newDevice() : undefined, how);
+  await opened.close();
+  return result;
+}
+
+if (process.env.TCCL_RANK !== undefined) {
+  const comm = await init();
+  console.log(JSON.stringify(await check(comm, ...process.argv.slice(2))));
+  await comm.close();
+}
