@@ -113,29 +113,21 @@ export function checkGraph(neighbours: readonly GraphNeighbours[]): void {
   for (const [rank, { sources, destinations }] of neighbours.entries()) {
     for (const to of destinations) {
       const [sent, received] = [times(destinations, to), times(neighbours[to]?.sources, rank)];
-      if (sent !== received) throw unequal(rank, to, to, sent, received, 'sends to', 'source');
+      if (sent !== received) throw unequal(rank, to, sent, received, 'sends to', 'source');
     }
     for (const from of sources) {
       const [received, sent] = [times(sources, from), times(neighbours[from]?.destinations, rank)];
-      if (sent !== received) throw unequal(rank, from, from, received, sent, 'receives from', 'destination');
+      if (sent !== received) throw unequal(rank, from, received, sent, 'receives from', 'destination');
     }
   }
 }
 
-function unequal(
-  rank: number,
-  other: number,
-  odd: number,
-  listed: number,
-  answered: number,
-  does: string,
-  as: string,
-): InvalidArgumentError {
+function unequal(rank: number, other: number, listed: number, answered: number, does: string, as: string): InvalidArgumentError {
   const lists = answered === 0 ? `does not list rank ${rank} as a ${as}` : `lists rank ${rank} as a ${as} ${count(answered)}`;
   return new InvalidArgumentError(
     'ARGUMENT_RANGE',
     `graph: rank ${rank} ${does} rank ${other}${listed === 1 ? '' : ` ${count(listed)}`}, but rank ${other} ${lists}; both ranks list an edge`,
-    { rank: odd, ranks: [...new Set([rank, other])].sort((a, b) => a - b) },
+    { rank: other, ranks: [...new Set([rank, other])].sort((a, b) => a - b) },
   );
 }
 
