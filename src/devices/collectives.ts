@@ -88,8 +88,8 @@ const rows = {
 
 export type CollectiveName = keyof typeof rows;
 
-/** Bytes of a step on the host. Larger ones overlap less, smaller ones make more calls. */
-const STEP_BYTES = 1 << 20;
+/** Bytes of a step on the host. Smaller ones were slower (docs/notes/webgpu.md). */
+const STEP_BYTES = 1 << 22;
 
 /** A collective with checked arguments. */
 export class Collective<Buffer> {

@@ -96,7 +96,7 @@ const everyType = [
 
 /** Calls that are made of several steps on the host, in an order that all ranks keep. */
 export async function inChunks(comm, gpu) {
-  const { wrong } = await collectives(comm, gpu, { counts: [300_001], types: [[Float32Array, undefined, ['sum', 'max']]] });
+  const { wrong } = await collectives(comm, gpu, { counts: [1_200_001], types: [[Float32Array, undefined, ['sum', 'max']]] });
   const x = await gpu.alloc(Float32Array, 3_000_000);
   await x.upload(new Float32Array(3_000_000).map((_, i) => (i % 1000) + comm.rank));
   // Without await between them: each is in place on the result of the one before.
@@ -204,7 +204,7 @@ export async function refusals(comm, gpu, device, other) {
 /** Words of the ranks when rank 1's device is lost, or a copy of it fails, while the others wait. */
 export async function failures(comm, gpu, device, other, how) {
   const { rank } = comm;
-  const n = 600_000;
+  const n = 2_400_000;
   const buffer = device.createBuffer({ size: 4 * n, usage: 128 | 4 | 8 });
   const x = how === 'destroyed' ? gpu.wrap(buffer, Float32Array) : await gpu.alloc(Float32Array, n);
   const saidBy = async (run) => {

@@ -64,7 +64,7 @@ async function open() {
 }
 
 /** Elements of six steps. */
-const length = 6 * 2 ** 18;
+const length = 6 * 2 ** 20;
 
 it('a call reads up to four steps ahead, and copies of steps that end out of order give the same result', async () => {
   const { memory, device, close } = await open();
@@ -126,7 +126,7 @@ it('a first step that the host refuses leaves the device usable', async () => {
 
 it('elements that belong together are in one step', async () => {
   const { device, close } = await open();
-  const x = await device.alloc(Int32Array, 3 * 2 ** 18);
+  const x = await device.alloc(Int32Array, 3 * 2 ** 20);
   await device.allReduce(x, x, { combine: () => undefined, unit: 3 });
   await close();
 });
