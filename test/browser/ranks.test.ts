@@ -74,7 +74,7 @@ describe.skipIf(missing)(`ranks in a page${missing}`, () => {
         const x = comm.alloc(Float32Array, 1000).fill(comm.rank + 1);
         await comm.allReduce(x);
         ${more}
-        const names = performance.getEntriesByType('resource').map(({ name }) => /\\/browser\\/([a-z-]+?)(-\\w{8})?\\.js/.exec(name)?.[1]);
+        const names = performance.getEntriesByType('resource').map(({ name }) => /\\/browser\\/([a-z-]+?)(-[\\w-]{8})?\\.js/.exec(name)?.[1]);
         postMessage({ last: x[999], names });
         await comm.close();`,
         `{ env: ${env} }`,
