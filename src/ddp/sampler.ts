@@ -1,3 +1,4 @@
+import { counted } from '../counted.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError } from '../errors.js';
 import { checkOptionNames } from '../option-names.js';
@@ -56,7 +57,7 @@ export function distributedSampler(comm: Communicator, length: number, options: 
   if (share === 0) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `${call}: with dropLast, ${length} samples for ${nRanks} ranks leave none; pass at least ${nRanks}, or no dropLast`,
+      `${call}: with dropLast, ${counted(length, 'sample')} for ${nRanks} ranks leave none; pass at least ${nRanks}, or no dropLast`,
     );
   }
   return {

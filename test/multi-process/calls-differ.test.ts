@@ -30,6 +30,18 @@ const named: readonly [first: string, second: string, begins: readonly string[],
     'CALL_MISMATCH',
   ],
   [`comm.sendRecv(${f32(2_000_000)}, 1, ${f32(3)}, 1)`, `comm.recv(${f32(5)}, 0)`, ['send: ', 'recv: '], 'CALL_MISMATCH'],
+  [
+    `comm.grid([2], { periodic: true }).neighborAllGather(${f32(4)}, ${f32(8)})`,
+    `comm.grid([2], { periodic: true }).neighborAllToAll(${f32(4)}, ${f32(4)})`,
+    ['neighborAllGather: ', 'neighborAllToAll: '],
+    'CALL_MISMATCH',
+  ],
+  [
+    `comm.grid([2]).neighborAllGatherSync(${f32(4)}, ${f32(8)})`,
+    `comm.recvSync(${f32(5)}, 0)`,
+    ['neighborAllGatherSync: ', 'recvSync: '],
+    'CALL_MISMATCH',
+  ],
   [`comm.barrier()`, `comm.recv(${f32(5)}, 0)`, ['barrier: ', 'recv: '], 'TIMEOUT', { TCCL_TIMEOUT: '1' }],
   [`comm.barrierSync()`, `comm.recvObjectSync(0)`, ['barrierSync: ', 'recvObjectSync: '], 'TIMEOUT', { TCCL_TIMEOUT: '1' }],
 ];

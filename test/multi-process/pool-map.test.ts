@@ -117,9 +117,13 @@ describe('pool.map', () => {
     expect(gate[0]).toBe(1);
   });
 
-  it('says which rank ended, in place of a result', async () => {
-    const opened = await open(2);
-    await expect(opened.map('exit', upTo(5))).rejects.toMatchObject({ code: 'RANK_DIED' });
+  it('says which rank ended, and at which item, in place of a result', async () => {
+    const opened = await open(1);
+    await expect(opened.map('exit', upTo(5))).rejects.toMatchObject({
+      code: 'RANK_DIED',
+      rank: 0,
+      message: 'map: rank 0 of 1 exited with code 3, in exit of item 2',
+    });
     await expect(opened.map('square', [1])).rejects.toMatchObject({ code: 'RANK_DIED' });
   });
 
@@ -136,6 +140,16 @@ describe('pool.map', () => {
     const map = opened.map.bind(opened) as (...given: readonly unknown[]) => Promise<unknown>;
     await expect(map(...args)).rejects.toThrow(message);
     expect(await opened.map('square', [3])).toEqual([9]);
+  });
+
+  it('says that a function written for run gets no communicator', async () => {
+    const opened = await open(1);
+    const failed = 'map: rank 0 failed in';
+    const advice = '; map calls sum(item, index), without a communicator, and run sum(comm, …)';
+    await expect(opened.map('sum', [1])).rejects.toThrow(`${failed} sum of item 0: comm.allReduce is not a function${advice}`);
+    await expect(opened.map('words', [1])).rejects.toMatchObject({
+      message: `${failed} words of item 0: text.split is not a function`,
+    });
   });
 
   it('refuses after close()', async () => {

@@ -36,15 +36,19 @@ test('changes that a window refuses are named in one line', async () => {
   expect(records).toEqual([
     {
       avg: `UNKNOWN_NAME accumulate: a window has no operator "avg"; ${operators}`,
+      add: `UNKNOWN_NAME accumulate: a window has no operator "add"; did you mean sum?; ${operators}`,
+      mpi: `UNKNOWN_NAME accumulate: a window has no operator "MPI_MINIMUM"; did you mean min?; ${operators}`,
       pairs: `UNKNOWN_NAME fetchAndOp: a window has no operator "minloc"; ${operators}`,
-      bits: 'ARGUMENT_TYPE accumulate: band combines integers, not float32',
+      bits: 'ARGUMENT_TYPE accumulate: band combines integers, not float32; make a window of integers, such as an Int32Array',
       floats: 'ARGUMENT_TYPE compareAndSwap: it compares integers, but the window is of float32; make one of integers beside it',
       type: 'ARGUMENT_TYPE accumulate: an object of class Int32Array does not hold float32; pass one of class Float32Array',
       moved:
         'ARGUMENT_TYPE fetchAndOp: elements of a window of int16 can be replaced but not combined; make one of an Int32Array',
       large: 'ARGUMENT_RANGE fetchAndOp of uint8 takes a whole number that fits the type, not 256',
-      text: 'ARGUMENT_TYPE compareAndSwap: the value is a number, not "1"',
-      place: 'BUFFER_SIZE compareAndSwap: 1 elements at offset 4 are not within the 4 elements that rank 1 has in the window',
+      text: 'ARGUMENT_TYPE compareAndSwap: the value is a number, such as 1, not "1"',
+      array:
+        'ARGUMENT_TYPE fetchAndOp: the value is a number, such as 1, not an object of class Float32Array; pass one element, or call accumulate, which takes an array',
+      place: 'BUFFER_SIZE compareAndSwap: 1 element at offset 4 is not within the 4 elements that rank 1 has in the window',
       rank: 'ARGUMENT_RANGE fetchAndOp: there is no rank 2; ranks go from 0 to 1',
     },
   ]);

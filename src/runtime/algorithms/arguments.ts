@@ -7,6 +7,7 @@ import {
   type MovableArray,
   type NumericArray,
 } from '../device/types.js';
+import { counted } from '../../counted.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, namingCall } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
@@ -184,7 +185,7 @@ export function checkRoom(call: string, recv: NumericArray, wanted: number, what
   if (recv.length < wanted) {
     throw new InvalidArgumentError(
       'BUFFER_SIZE',
-      `${call}: the output has ${String(recv.length)} elements, but ${what} needs ${String(wanted)}; pass a longer one`,
+      `${call}: the output has ${counted(recv.length, 'element')}, but ${what} needs ${String(wanted)}; pass a longer one`,
     );
   }
 }
@@ -194,7 +195,7 @@ export function checkLength(call: string, send: NumericArray, wanted: number, wh
   if (send.length !== wanted) {
     throw new InvalidArgumentError(
       'BUFFER_SIZE',
-      `${call}: the input has ${String(send.length)} elements, but ${what} makes ${String(wanted)}; pass an array (or subarray) of that length`,
+      `${call}: the input has ${counted(send.length, 'element')}, but ${what} makes ${String(wanted)}; pass an array (or subarray) of that length`,
     );
   }
 }

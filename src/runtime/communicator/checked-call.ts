@@ -1,3 +1,4 @@
+import { counted } from '../../counted.js';
 import { isUneven } from '../algorithms/call-traits.js';
 import { derivedBits, partsHash, type CallDetails } from '../algorithms/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
@@ -207,7 +208,12 @@ export class CheckedCall {
     this.#checked(() => {
       const type = this.#checkPair(send, recv, options);
       const count = recv.length;
-      checkLength(this.name, send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
+      checkLength(
+        this.name,
+        send,
+        count * this.nRanks,
+        `an output of ${String(count)} for each of ${counted(this.nRanks, 'rank')}`,
+      );
       checkOverlap(this.name, send, send.length, recv, count, -this.rank * count);
       this.#set(callKinds.reduceScatter, type, 0, send, recv, count, options);
     });
@@ -223,7 +229,7 @@ export class CheckedCall {
       if (length % this.nRanks !== 0) {
         throw new InvalidArgumentError(
           'BUFFER_SIZE',
-          `${this.name}: the input's ${String(length)} elements cannot be divided evenly among ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
+          `${this.name}: the input's ${counted(length, 'element')} cannot be divided evenly among ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
         );
       }
       if (output !== input) this.#checkOutput(input, length, output, length, 0);
@@ -263,7 +269,7 @@ export class CheckedCall {
         this.name,
         input,
         count * this.nRanks,
-        `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`,
+        `an output of ${String(count)} for each of ${counted(this.nRanks, 'rank')}`,
       );
       checkOverlap(this.name, input, input.length, output, count, -root * count);
       return this.#set(callKinds.scatter, type, root, input, output, count, options);
@@ -490,14 +496,15 @@ export class CheckedCall {
     const { name: call, type, count, details } = this;
     if (!canCombine(operator, type)) {
       const wanted = combinesPairs(operator) ? 'pairs of elements of 4 or 8 bytes, such as a Float64Array has' : 'integers';
-      throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${operator} combines ${wanted}, not ${type.name}`);
+      const advice = combinesPairs(operator) ? '' : '; pass an array of integers, such as an Int32Array';
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${operator} combines ${wanted}, not ${type.name}${advice}`);
     }
     const lengths = isUneven(kind) ? (details?.counts ?? []) : [count];
     const odd = combinesPairs(operator) ? lengths.find((length) => length % 2 !== 0) : undefined;
     if (odd !== undefined) {
       throw new InvalidArgumentError(
         'BUFFER_SIZE',
-        `${call}: ${operator} combines pairs, a value and its place, so ${String(odd)} elements are one too few or too many`,
+        `${call}: ${operator} combines pairs, a value and its place, so ${counted(odd, 'element')} ${odd === 1 ? 'is' : 'are'} one too few or too many`,
       );
     }
   }

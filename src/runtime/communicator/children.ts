@@ -48,7 +48,10 @@ export function checkSplit(color: SplitColor, key: number, nRanks: number): void
     if (new Set(color).size < color.length)
       throw new InvalidArgumentError('ARGUMENT_RANGE', `split: [${color.join(', ')}] has a rank twice; list each rank once`);
     if (key !== 0)
-      throw new InvalidArgumentError('ARGUMENT_RANGE', `split: a list of ranks has their order, so it takes no key; leave it 0`);
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `split: a list of ranks has their order, so its key is 0, not ${describeValue(key)}; options come after it, as in split([0, 1], 0, { name })`,
+      );
     return;
   }
   if (color !== null && !(Number.isInteger(color) && color >= 0 && color <= LARGEST)) {
@@ -60,7 +63,7 @@ export function checkSplit(color: SplitColor, key: number, nRanks: number): void
   if (!(Number.isInteger(key) && Math.abs(key) <= LARGEST)) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `split: the key is ${describeValue(key)}, but keys are whole numbers up to ${LARGEST}`,
+      `split: the key is ${describeValue(key)}, but keys are whole numbers up to ${LARGEST}; options come after it, as in split(0, 0, { name })`,
     );
   }
 }

@@ -102,7 +102,7 @@ export class Communicator extends MessageCalls {
   /**
    * Resolves with the reason once the communicator has failed on this rank, or another rank of it has died or failed: before
    * the next call fails with it, if the event loop turns. It never rejects, stays pending after an orderly close(), and does
-   * not keep the process alive.
+   * not keep the process alive: in Node.js, a rank that only awaits it exits with code 13.
    */
   readonly failed: Promise<TcclError>;
   readonly #life: Lifecycle;
@@ -144,7 +144,7 @@ export class Communicator extends MessageCalls {
     this.localRank = parts.bootstrap.localRank;
     this.nLocalRanks = parts.bootstrap.localRanks.length;
     ({ node: this.node, nNodes: this.nNodes } = nodeOf(parts.bootstrap.peers, this.rank));
-    this.hosts = parts.bootstrap.peers.map(({ hostname }) => hostname);
+    this.hosts = Object.freeze(parts.bootstrap.peers.map(({ hostname }) => hostname));
     this.name = parts.config.name;
     this.timeoutMs = parts.resources.facts.settings.timeoutMs;
     const life = (this.#life = new Lifecycle(parts));

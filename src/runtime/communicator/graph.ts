@@ -1,3 +1,4 @@
+import { counted } from '../../counted.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
@@ -24,8 +25,8 @@ export class Graph extends Neighbourhood implements GraphNeighbours {
   /** @internal Made by Communicator.graph(). */
   constructor(member: NeighbourhoodMember, { sources, destinations }: GraphNeighbours) {
     super(member);
-    this.sources = sources;
-    this.destinations = destinations;
+    this.sources = Object.freeze(sources);
+    this.destinations = Object.freeze(destinations);
   }
 
   /**
@@ -57,8 +58,8 @@ export class Graph extends Neighbourhood implements GraphNeighbours {
     recvs: readonly (MovableArray | undefined)[],
     options: CallOptions | undefined,
   ): void {
-    checkArrays(call, 'first', sends, this.destinations.length, 'destinations');
-    checkArrays(call, 'second', recvs, this.sources.length, 'sources');
+    checkArrays(call, 'sends', sends, this.destinations.length, 'destination');
+    checkArrays(call, 'recvs', recvs, this.sources.length, 'source');
     this.exchangeParts(call, sends, recvs, options);
   }
 
@@ -84,7 +85,15 @@ export function checkNeighbours(given: readonly number[] | GraphNeighbours, nRan
     const ranks = checkRanks('neighbours', given, nRanks);
     return { sources: ranks, destinations: ranks };
   }
-  checkOptionNames('graph', given, ['sources', 'destinations'], '{ sources: [0], destinations: [1] }');
+  const example = '{ sources: [0], destinations: [1] }';
+  // Typed arrays and sets have no names of options.
+  if (typeof given !== 'object' || (given as unknown) === null || Symbol.iterator in given) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `graph: its neighbours are an array of ranks, as in graph([1, 3]), or ${example}, not ${describeValue(given)}`,
+    );
+  }
+  checkOptionNames('graph', given, ['sources', 'destinations'], example);
   return {
     sources: checkRanks('sources', given.sources, nRanks),
     destinations: checkRanks('destinations', given.destinations, nRanks),
@@ -135,11 +144,17 @@ function count(n: number): string {
   return n === 1 ? 'once' : `${n} times`;
 }
 
-function checkArrays(call: string, which: string, arrays: unknown, wanted: number, whom: string): void {
+/** Throws unless an argument of exchange() has an entry for each of `wanted` neighbours. */
+function checkArrays(call: string, argument: 'sends' | 'recvs', arrays: unknown, wanted: number, whom: string): void {
   if (isArray(arrays) && arrays.length === wanted) return;
+  const entries = `an array to ${argument === 'sends' ? 'send' : 'receive into'}, or undefined, for each ${whom}`;
+  if (!isArray(arrays)) {
+    const text = `${call}: ${argument} is an array with ${entries}, as in exchange([a, b], [c, d]), not ${describeValue(arrays)}`;
+    throw new InvalidArgumentError('ARGUMENT_TYPE', text);
+  }
   throw new InvalidArgumentError(
-    isArray(arrays) ? 'ARGUMENT_RANGE' : 'ARGUMENT_TYPE',
-    `${call}: its ${which} argument is an array with an array, or undefined, for each of ${wanted} ${whom}, not ${isArray(arrays) ? `${arrays.length} of them` : describeValue(arrays)}`,
+    'ARGUMENT_RANGE',
+    `${call}: ${argument} has ${counted(arrays.length, 'entry', 'entries')}, but this rank has ${counted(wanted, whom)}; pass ${entries}`,
   );
 }
 

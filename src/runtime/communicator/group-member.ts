@@ -43,7 +43,8 @@ export function makeGroupMember({
       if (peer === undefined) checkBlocking(call);
       else messenger.checkBlocking(call, peer);
     },
-    addMessage: ({ sends, peer, array, type, tag }, settled) => void messenger.add(sends, peer, array, type, { settled }, tag),
+    addMessage: ({ sends, peer, array, type, tag, call }, settled) =>
+      void messenger.add(sends, peer, array, type, { settled, call }, tag),
     addCollective: (call, settled) => queue.add(call, settled),
     kick: () => {
       messenger.kick();

@@ -25,6 +25,8 @@ interface QueuedMessage {
   readonly array: NumericArray;
   readonly type: DataType;
   readonly tag: number | undefined;
+  /** The call that it is a part of, unless the program called send or recv. */
+  readonly call?: string | undefined;
 }
 
 /** The part of a communicator that groups use. */
@@ -232,15 +234,8 @@ class Group {
     }
   }
 
-  addMessage(
-    member: GroupMember,
-    sends: boolean,
-    peer: number,
-    array: NumericArray,
-    type: DataType,
-    tag?: number,
-  ): Promise<void> {
-    this.#messages.push({ member, sends, peer, array, type, tag });
+  addMessage(message: QueuedMessage & { readonly member: GroupMember }): Promise<void> {
+    this.#messages.push(message);
     return this.#part;
   }
 

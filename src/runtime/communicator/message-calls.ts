@@ -114,7 +114,7 @@ export abstract class MessageCalls extends ObjectCalls {
   /** @internal What exchanges with neighbours use. */
   protected get neighbourhood(): NeighbourhoodMember {
     const { rank, nRanks } = this;
-    return { rank, nRanks, addMessage: (...message) => this.messages.add(...message) };
+    return { rank, nRanks, addMessage: (call, ...message) => this.messages.add(call, ...message, call) };
   }
 
   /**

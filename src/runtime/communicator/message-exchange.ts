@@ -103,7 +103,7 @@ export class MessageExchange {
       }
       return group === undefined
         ? this.#messenger.start(call === 'send', peer, array, type, tag)
-        : group.addMessage(this.#parts.member, call === 'send', peer, array, type, tag);
+        : group.addMessage({ member: this.#parts.member, sends: call === 'send', peer, array, type, tag });
     } catch (error) {
       return refused(error);
     }
@@ -126,7 +126,7 @@ export class MessageExchange {
       checkBlockingMessage(this.#parts.timed, message);
       runTimedMessage(this.#parts.timed, message, timeoutMs);
     } else if (group === undefined) this.#messenger.run(sends, peer, array, type, tag);
-    else void group.addMessage(this.#parts.member, sends, peer, array, type, tag);
+    else void group.addMessage({ member: this.#parts.member, sends, peer, array, type, tag });
   }
 
   /** A sendRecv whose send need not wait, outside groups; undefined, without any effect, for another one. */
@@ -154,11 +154,22 @@ export class MessageExchange {
     return this.#messenger.sendNow(to, send, type) ? recvType : undefined;
   }
 
-  /** Adds a message to the group whose body is running. */
-  add(call: string, sends: boolean, given: MovableArray, peer: number, options: (CallOptions & TagOption) | undefined): void {
+  /**
+   * Adds a message to the group whose body is running.
+   * @param name of the call in errors of the message, unless it is send or recv
+   */
+  add(
+    call: string,
+    sends: boolean,
+    given: MovableArray,
+    peer: number,
+    options: (CallOptions & TagOption) | undefined,
+    name?: string,
+  ): void {
     const array = this.#elements(call, given);
     const type = this.#check(call, array, peer, options);
-    void currentGroup()?.addMessage(this.#parts.member, sends, peer, array, type, options?.tag);
+    const { member } = this.#parts;
+    void currentGroup()?.addMessage({ member, sends, peer, array, type, tag: options?.tag, call: name });
   }
 
   /** Resolves to the number of received elements if the message may be shorter. */

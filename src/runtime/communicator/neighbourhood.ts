@@ -1,3 +1,4 @@
+import { counted } from '../../counted.js';
 import { InvalidArgumentError } from '../../errors.js';
 import {
   asElements,
@@ -15,7 +16,7 @@ import { asGroup, asGroupSync } from './group.js';
 export interface NeighbourhoodMember {
   readonly rank: number;
   readonly nRanks: number;
-  /** Adds a message to the group whose body is running; `call` is what the program called. */
+  /** Adds a message to the group whose body is running; `call` is what the program called, also in errors of the message. */
   addMessage(call: string, sends: boolean, array: MovableArray, peer: number, options: CallOptions | undefined): void;
 }
 
@@ -74,7 +75,7 @@ export abstract class Neighbourhood {
   #allGather(call: string, send: MovableArray, recv: MovableArray, options: CallOptions | undefined): void {
     const [input, output] = checkedPair(call, send, recv, options);
     const count = input.length;
-    checkRoom(call, output, this.from.length * count, `what ${this.from.length} neighbours send`);
+    checkRoom(call, output, this.from.length * count, whatComes(this.from));
     this.exchangeParts(
       call,
       this.to.map(() => input),
@@ -90,10 +91,10 @@ export abstract class Neighbourhood {
     if (!Number.isInteger(count)) {
       throw new InvalidArgumentError(
         'BUFFER_SIZE',
-        `${call}: the input has ${input.length} elements, which are no equal parts for ${nTo} neighbours; pass a multiple of ${nTo}`,
+        `${call}: the input has ${counted(input.length, 'element')}, which are no equal parts for ${nTo} neighbours; pass a multiple of ${nTo}`,
       );
     }
-    checkRoom(call, output, nFrom * count, `what ${nFrom} neighbours send`);
+    checkRoom(call, output, nFrom * count, whatComes(this.from));
     this.exchangeParts(call, partsOf(input, nTo, count), partsOf(output, nFrom, count), options);
   }
 
@@ -116,6 +117,10 @@ export abstract class Neighbourhood {
       move(false, recvs[i], from[i]);
     });
   }
+}
+
+function whatComes({ length }: Neighbours): string {
+  return `what ${counted(length, 'neighbour')} ${length === 1 ? 'sends' : 'send'}`;
 }
 
 function partsOf(array: NumericArray, nParts: number, count: number): NumericArray[] {

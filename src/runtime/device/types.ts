@@ -234,11 +234,16 @@ function otherOperatorCode(operator: unknown): number {
   const further = furtherOperators.indexOf(operator as FurtherOperator);
   if (further >= 0) return PREMUL_SUM + 1 + further;
   const names = [...reductionOperators, ...furtherOperators];
-  const guess = typeof operator === 'string' ? didYouMean(usualName(operator, operatorsElsewhere), names) : '';
+  const guess = guessedOperator(operator, names);
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
     `there is no reduction operator ${describeOperator(operator)}${guess}; use one of ${names.join(', ')} or { premulSum: scalar }`,
   );
+}
+
+/** `; did you mean sum?` for `add`, or the empty string. */
+export function guessedOperator(operator: unknown, names: readonly string[]): string {
+  return typeof operator === 'string' ? didYouMean(usualName(operator, operatorsElsewhere), names) : '';
 }
 
 function describeOperator(operator: unknown): string {
@@ -251,8 +256,8 @@ function describeOperator(operator: unknown): string {
 type NamesElsewhere<Name extends string> = readonly (readonly [Name, readonly string[]])[];
 
 const operatorsElsewhere: NamesElsewhere<NamedOperator | FurtherOperator> = [
-  ['sum', ['add', 'plus', 'total']],
-  ['prod', ['product', 'mul', 'multiply']],
+  ['sum', ['add', 'plus', 'total', 'increment']],
+  ['prod', ['product', 'mul', 'times', 'multiply']],
   ['min', ['minimum']],
   ['max', ['maximum']],
   ['avg', ['mean', 'average']],

@@ -116,7 +116,7 @@ export class Messenger implements Waitable {
     const { rank, ranks = [rank ?? -1] } = error instanceof TcclError ? error : ({} as Partial<TcclError>);
     // The rank of a mismatch is the sender.
     const name = this.#pointToPoint.inFlight.nameInFlight(ranks, rank === this.#parts.rank) ?? this.#nameOfCondition();
-    return this.#blocks && name !== undefined ? `${name}Sync` : name;
+    return this.#blocks && name?.endsWith('Sync') === false ? `${name}Sync` : name;
   }
 
   #nameOfCondition(): string | undefined {

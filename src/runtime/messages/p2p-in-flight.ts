@@ -116,6 +116,7 @@ export class InFlight {
     const peer = this.peers.find(({ rank }) => ranks.includes(rank)) ?? this.peers[0];
     const transfer = sends ? (peer?.sends ?? peer?.receives) : (peer?.receives ?? peer?.sends);
     if (transfer === undefined) return undefined;
+    if (transfer.owner?.call !== undefined) return transfer.owner.call;
     return `${transfer.sends ? 'send' : 'recv'}${transfer.any === undefined ? '' : 'Any'}${transfer.type === objectBytes ? 'Object' : ''}`;
   }
 }

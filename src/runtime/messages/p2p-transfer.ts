@@ -10,6 +10,8 @@ import { limitSource, type WaitLimits } from '../progress/wait-limits.js';
 /** Called at the end of a transfer; without an argument if it succeeded. */
 export interface TransferOwner {
   settled(error?: Error): void;
+  /** The call that the transfer is a part of, unless the program called send or recv. */
+  readonly call?: string | undefined;
 }
 
 /** Tag of a receive that takes messages of any tag. */

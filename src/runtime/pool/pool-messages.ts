@@ -33,6 +33,8 @@ export interface Tasks {
   readonly items: readonly unknown[];
   /** A word that is 1 when no further task shall begin. */
   readonly stop: Int32Array;
+  /** A word with the place of the item that the rank is at; -1 between items. */
+  readonly at: Int32Array;
 }
 
 /** Results of the tasks of a message that were run. */
@@ -42,6 +44,8 @@ export interface TaskResults {
   readonly values: readonly unknown[];
   /** The error of the task after the values. */
   readonly failed: SentError | undefined;
+  /** True if the task called a method of a communicator on its item: it was written for `pool.run`. */
+  readonly wantsCommunicator: boolean;
   /** Time that they took, milliseconds. */
   readonly ms: number;
 }

@@ -28,7 +28,7 @@ export async function serveJobs({ exported, jobs, world, send, receive, end }: J
   let tasks = Promise.resolve();
   receive((message) => {
     // An error here is a defect and ends the thread, as an unhandled rejection does.
-    if (message.kind === 'tasks') tasks = tasks.then(() => runTasks(exported, message, send));
+    if (message.kind === 'tasks') tasks = tasks.then(() => runTasks(exported, message, world, send));
     else void (message.kind === 'run' ? run(message) : close());
   });
   send({ kind: 'ready', names: Object.keys(exported).filter((name) => typeof exported[name] === 'function') });

@@ -27,8 +27,8 @@ export interface TaskMapInput {
 export class TaskMap {
   readonly #input: TaskMapInput;
   readonly #results: unknown[];
-  /** Word that is 1 when ranks shall begin no further task. */
-  readonly #stop = new Int32Array(new SharedArrayBuffer(4));
+  /** Shared with the ranks: a word that is 1 when they shall begin no further task, and the item that each is at, or -1. */
+  readonly #words: Int32Array;
   /** Tasks of the next batch of each rank. */
   readonly #sizes: number[];
   /** Batches that each rank has and shall have. */
@@ -41,6 +41,7 @@ export class TaskMap {
 
   constructor(input: TaskMapInput) {
     this.#input = input;
+    this.#words = new Int32Array(new SharedArrayBuffer(4 + 4 * input.nRanks)).fill(-1, 1);
     this.#results = Array.from({ length: input.items.length });
     this.#sizes = Array.from({ length: input.nRanks }, () => 1);
     this.#has = this.#sizes.map(() => 0);
@@ -54,7 +55,7 @@ export class TaskMap {
 
   /** Ranks end the task that they are at, and begin no further one. */
   stop(): void {
-    Atomics.store(this.#stop, 0, 1);
+    Atomics.store(this.#words, 0, 1);
     this.#next = this.#input.items.length;
   }
 
@@ -76,7 +77,16 @@ export class TaskMap {
     return this.#results;
   }
 
-  #take(rank: number, { first, values, failed, ms }: TaskResults): void {
+  /** The error of a map during which a rank ended: it names the item that the rank was at. */
+  ended(error: unknown): unknown {
+    if (!(error instanceof RemoteError) || error.rank === undefined) return error;
+    const item = Atomics.load(this.#words, 1 + error.rank);
+    if (item < 0) return error;
+    const text = `map: ${error.message}, in ${this.#input.name} of item ${item}`;
+    return new RemoteError(error.code, text, { rank: error.rank, cause: error.cause });
+  }
+
+  #take(rank: number, { first, values, failed, wantsCommunicator, ms }: TaskResults): void {
     for (const [i, value] of values.entries()) this.#results[first + i] = value;
     this.#done += values.length;
     const fitting = Math.floor((BATCH_MS / Math.max(ms, 1e-3)) * values.length);
@@ -86,7 +96,11 @@ export class TaskMap {
       const item = first + values.length;
       const cause = unpackThrown(failed);
       const what = cause instanceof Error ? cause.message : String(cause);
-      const text = `map: rank ${rank} failed in ${this.#input.name} of item ${item}: ${what}`;
+      const { name } = this.#input;
+      const advice = wantsCommunicator
+        ? `; map calls ${name}(item, index), without a communicator, and run ${name}(comm, …)`
+        : '';
+      const text = `map: rank ${rank} failed in ${name} of item ${item}: ${what}${advice}`;
       this.#fail({ item, error: new RemoteError('JOB_FAILED', text, { rank, cause }) });
     }
     if (values.length > 0 && this.#failed === undefined) this.#tellProgress();
@@ -112,7 +126,9 @@ export class TaskMap {
     // At the end batches become smaller, so that all ranks end at about the same time.
     const size = Math.min(this.#sizes[rank] ?? 1, Math.ceil(left / (IN_FLIGHT * nRanks)));
     const first = this.#next;
-    const tasks: Tasks = { kind: 'tasks', name, first, items: items.slice(first, first + size), stop: this.#stop };
+    const stop = this.#words.subarray(0, 1);
+    const at = this.#words.subarray(1 + rank, 2 + rank);
+    const tasks: Tasks = { kind: 'tasks', name, first, items: items.slice(first, first + size), stop, at };
     try {
       post(rank, tasks);
     } catch (cause) {

@@ -138,7 +138,11 @@ export class ThreadPool {
           },
         });
         stop = () => map.stop();
-        return { receive: (rank, message) => map.receive(rank, message), begin: () => map.begin(), reject };
+        return {
+          receive: (rank, message) => map.receive(rank, message),
+          begin: () => map.begin(),
+          reject: (error) => reject(map.ended(error)),
+        };
       });
     });
     this.#last = ended.catch(() => undefined);

@@ -1,4 +1,5 @@
 import { createHash } from '#platform/crypto';
+import { counted } from '../../counted.js';
 import { inputBytes, outputBytes } from '../../planner/schedule/buffers.js';
 import { type AnyProgram, schedule } from '../../planner/schedule/program.js';
 import type { Schedule, ScheduledCollective } from '../../planner/schedule/schedule.js';
@@ -209,7 +210,7 @@ export class ProgramRunner {
     if (length % chunks !== 0 || length === 0)
       throw new InvalidArgumentError(
         'BUFFER_SIZE',
-        `run: ${length} elements cannot be cut into the ${chunks} chunks of ${this.name}; pass a multiple of ${chunks}`,
+        `run: ${counted(length, 'element')} cannot be cut into the ${chunks} chunks of ${this.name}; pass a multiple of ${chunks}`,
       );
     const bytes = length * type.bytes;
     const call = { collective, bytes, root: 0 };
@@ -221,7 +222,7 @@ export class ProgramRunner {
       if (wanted > 0 && array.length * type.bytes < wanted)
         throw new InvalidArgumentError(
           'BUFFER_SIZE',
-          `run: the ${what} has ${array.length} elements; this ${collective} needs ${wanted / type.bytes}`,
+          `run: the ${what} has ${counted(array.length, 'element')}; this ${collective} needs ${wanted / type.bytes}`,
         );
     }
     if (send === recv && inBytes !== outBytes && inBytes > 0 && outBytes > 0)

@@ -1,10 +1,18 @@
+import { counted } from '../../counted.js';
 import { describeValue } from '../../describe-value.js';
 import type { Segment } from '../device/segment.js';
 import { checkInteger } from '../device/scalar.js';
-import { canCombine, dataTypes, operatorCode, REPLACE, type DataType, type NumericArray } from '../device/types.js';
+import {
+  canCombine,
+  dataTypes,
+  guessedOperator,
+  operatorCode,
+  REPLACE,
+  type DataType,
+  type NumericArray,
+} from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError, namingCall } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
-import { didYouMean } from '../../suggest.js';
 import { addCallerFrames } from '../caller-stack.js';
 import {
   checkCallOptions,
@@ -63,7 +71,7 @@ export function checkTarget(call: string, count: number, targetOffset: number, p
   if (targetOffset + count > length) {
     throw new InvalidArgumentError(
       'BUFFER_SIZE',
-      `${call}: ${count} elements at offset ${String(targetOffset)} are not within the ${length} elements that rank ${peer} has in the window`,
+      `${call}: ${counted(count, 'element')} at offset ${String(targetOffset)} ${count === 1 ? 'is' : 'are'} not within the ${counted(length, 'element')} that rank ${peer} has in the window`,
       { rank: peer },
     );
   }
@@ -91,7 +99,7 @@ export function checkWindowOperator(call: string, operator: WindowOperator, type
   if (operator === 'replace') return REPLACE;
   if (!windowOperators.includes(operator)) {
     const names = windowOperators.join(', ');
-    const guess = typeof operator === 'string' ? didYouMean(operator, windowOperators) : '';
+    const guess = guessedOperator(operator, windowOperators);
     throw new InvalidArgumentError(
       'UNKNOWN_NAME',
       `${call}: a window has no operator ${describeValue(operator)}${guess}; use one of ${names}`,
@@ -104,14 +112,24 @@ export function checkWindowOperator(call: string, operator: WindowOperator, type
     );
   }
   if (!canCombine(operator, type))
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${operator} combines integers, not ${type.name}`);
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `${call}: ${operator} combines integers, not ${type.name}; make a window of integers, such as an Int32Array`,
+    );
   return operatorCode(operator);
 }
 
 /** Throws unless a value is a number that an element of the type can be. */
 export function checkElement(call: string, what: string, value: unknown, type: DataType): void {
-  if (typeof value !== 'number' && typeof value !== 'bigint')
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: the ${what} is a number, not ${describeValue(value)}`);
+  if (typeof value !== 'number' && typeof value !== 'bigint') {
+    const example = type.array.BYTES_PER_ELEMENT === 8 && !type.isFloat ? '1n' : '1';
+    const advice =
+      typeof value === 'object' && value !== null ? '; pass one element, or call accumulate, which takes an array' : '';
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `${call}: the ${what} is a number, such as ${example}, not ${describeValue(value)}${advice}`,
+    );
+  }
   if (!type.isFloat) checkInteger(call, type, value);
 }
 

@@ -217,7 +217,7 @@ const wrong: Record<string, [code: string, about: RegExp, (checked: CheckedCall)
   ],
   'an output too short for a part': [
     'BUFFER_SIZE',
-    /reduceScatterV: the output has 1 elements/,
+    /reduceScatterV: the output has 1 element,/,
     (c) => c.reduceScatterV(f32(6), f32(1), [1, 2, 3], 'sum', undefined),
   ],
   'uneven parts in place': [
@@ -373,7 +373,7 @@ const wrong: Record<string, [code: string, about: RegExp, (checked: CheckedCall)
   ],
   'bits of floating-point numbers': [
     'ARGUMENT_TYPE',
-    /allReduce: band combines integers, not float32/,
+    /allReduce: band combines integers, not float32; pass an array of integers, such as an Int32Array/,
     (c) => c.allReduce(f32(2), f32(2), 'band', undefined),
   ],
   'places in small elements': [
