@@ -1,7 +1,9 @@
+import { counted } from '../counted.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 import { checkOptionNames } from '../option-names.js';
 import { didYouMean } from '../suggest.js';
+import { withCallerFrames } from '../runtime/caller-stack.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import { dataTypeOf, type DataType, type NumericArray, type NumericArrayConstructor } from '../runtime/device/types.js';
 import { agree } from './agree.js';
@@ -225,7 +227,7 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
     if (array.length !== place.part.length) {
       throw new InvalidArgumentError(
         'BUFFER_SIZE',
-        `ready: the gradient of ${name} has ${array.length} elements, its parameter ${place.part.length}`,
+        `ready: the gradient of ${name} has ${counted(array.length, 'element')}, its parameter ${place.part.length}`,
       );
     }
     if (place.isKept) add(array, place.part, place.bucket.type);
@@ -281,7 +283,12 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
    * @throws InvalidUsageError `CLOSED`, or `UNSUPPORTED` when gradients are missing, unless `allowUnused`; InvalidArgumentError
    *   `ARGUMENT_RANGE`, `UNKNOWN_NAME`; errors of the all-reduces
    */
-  async finish(options: FinishOptions = {}): Promise<Gradients> {
+  finish(options: FinishOptions = {}): Promise<Gradients> {
+    // Nothing awaits an all-reduce while gradients are handed over, so its error has no line of the program.
+    return withCallerFrames(this.#finish(options));
+  }
+
+  async #finish(options: FinishOptions): Promise<Gradients> {
     this.#checkOpen('finish');
     checkOptionNames('finish', options, finishOptionNames, '{ maxNorm: 1 }');
     checkMaxNorm(options.maxNorm);

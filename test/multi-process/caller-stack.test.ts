@@ -52,6 +52,7 @@ test.each([
     flush: 'CLOSED',
     mismatch: 'CALL_MISMATCH',
     mismatchInPlace: 'CALL_MISMATCH',
+    mismatchInTraining: 'CALL_MISMATCH',
     late: 'TIMEOUT',
     lateInPlace: 'TIMEOUT',
     message: 'TIMEOUT',
