@@ -100,13 +100,13 @@ export async function split(
 }
 
 /**
- * Throws unless all ranks of a list pass the same list.
+ * Throws unless all ranks of a list pass the same list, also of one that lacks the rank that passes it.
  * @throws InvalidArgumentError `ARGUMENT_RANGE`, the same on all ranks
  */
 function checkLists(choices: readonly Choice[]): void {
   const textOf = (list: Choice['ranks']): string => (list === undefined ? 'no list' : `[${list.join(', ')}]`);
   for (const [rank, { ranks }] of choices.entries()) {
-    if (ranks?.includes(rank) !== true) continue;
+    if (ranks === undefined) continue;
     const other = ranks.find((one) => textOf(choices[one]?.ranks) !== textOf(ranks));
     if (other === undefined) continue;
     throw new InvalidArgumentError(
