@@ -20,6 +20,24 @@ describe.each([
     expect(records).toHaveLength(2);
   });
 
+  test.each([{}, { blocking: true }])('progress the other windows of a rank that spins for a lock (%j)', async (config) => {
+    const settings = { ...env, TCCL_TIMEOUT: '10', TCCL_TEST_CONFIG: JSON.stringify(config) };
+    // Connections at first use need the event loop.
+    if (config.blocking === true) delete (settings as Record<string, string>)['TCCL_RUNTIME_CONNECT'];
+    const { records, code, stderr } = await runRanks(2, 'windows.mjs', ['atomicsLock'], { env: settings });
+    expect(code, stderr).toBe(0);
+    expect(records).toHaveLength(2);
+  });
+
+  test.each([{}, { blocking: false }])('end when the rank that has a lock dies (%j)', async (config) => {
+    const settings = { ...env, TCCL_TEST_CONFIG: JSON.stringify(config) };
+    const { records, stderr } = await runRanks(2, 'windows.mjs', ['atomicsLockLost'], {
+      env: settings,
+      flags: ['--grace', '20'],
+    });
+    expect(records, stderr).toEqual([{ rank: 0, code: 'RANK_DIED', about: 1 }]);
+  });
+
   test.skipIf(way === 'in shared memory')('end with the rank that has them', async () => {
     const { records, stderr } = await runRanks(3, 'windows.mjs', ['atomicsKilled'], { env, flags: ['--grace', '20'] });
     expect(records.map(({ rank, code, about }) => [rank, code, about]).sort(), stderr).toEqual([
@@ -27,6 +45,35 @@ describe.each([
       [2, 'RANK_DIED', 1],
     ]);
   });
+});
+
+test.each([
+  ['in shared memory', {}],
+  ['over sockets', { TCCL_SHM_DISABLE: '1' }],
+])('the end of a window is no barrier and no end of another one, %s', async (_, env) => {
+  const { records, stderr } = await runRanks(3, 'windows.mjs', ['closesDiffer'], { env });
+  expect(records, stderr).toHaveLength(9);
+  for (const [kind, other] of [
+    ['barrier', /called barrier/],
+    ['allReduce', /called allReduce/],
+    ['close', /called window close \(window 2\)/],
+  ] as const) {
+    const errors = records.filter((record) => record['kind'] === kind);
+    for (const { code } of errors) expect(code).toBe('CALL_MISMATCH');
+    const text = errors.map(({ message }) => message).join('\n');
+    expect(text).toMatch(/called window close \(window 1\)/);
+    expect(text).toMatch(other);
+  }
+});
+
+test.each([
+  ['in shared memory', {}],
+  ['over sockets', { TCCL_SHM_DISABLE: '1' }],
+])('calls that cannot be part of a group are refused with it, %s', async (_, env) => {
+  const { records, code, stderr } = await runRanks(2, 'group-refuses.mjs', [], { env });
+  expect(records, stderr).toHaveLength(2);
+  for (const record of records) expect(record['wrong']).toEqual([]);
+  expect(code, stderr).toBe(0);
 });
 
 test('changes that a window refuses are named in one line', async () => {

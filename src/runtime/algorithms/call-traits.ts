@@ -68,6 +68,8 @@ const derivedTraits = {
   reduceObject: { uncounted: true },
   allReduceObject: { uncounted: true },
   graph: { uncounted: true, meets: true },
+  // The barrier at the end of a window. Its root is the window's number.
+  'window close': { uncounted: true },
 } as const satisfies Record<string, CallTraits>;
 
 export type DerivedCall = Exclude<keyof typeof derivedTraits, ''>;

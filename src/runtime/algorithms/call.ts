@@ -189,6 +189,7 @@ export function describeCall(call: Call, counts?: readonly number[]): string {
   const name = nameOf(call);
   const traits = callTraits[name];
   if (traits.meets === true) return name;
+  if (name === 'window close') return `${name} (window ${call.root})`;
   const count = traits.uneven === 'own' ? '' : `${wholeCount(call)} `;
   const elements = traits.uncounted === true ? '' : ` of ${count}${call.type.name}`;
   const isRooted = traits.root !== undefined && (!isOwnReduction(call) || call.kind === 'gather');

@@ -94,7 +94,7 @@ export class Direct {
     if (kind === callKinds.allReduce) return this.#beginAllReduce(call, code, spins);
     if (kind === callKinds.barrier) {
       this.#mode = BARRIER;
-      return this.#kernels.barrier(code, spins);
+      return this.#kernels.barrier(code, call.root, spins);
     }
     if (details?.share === undefined && this.#smallOperation.fits(kind, call.count * type.bytes, this.smallBytes)) {
       this.#mode = SMALL;

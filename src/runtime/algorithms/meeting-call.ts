@@ -5,8 +5,11 @@ import type { QueuedCall } from './queued-call.js';
 
 const nothing = new Int32Array(0);
 
-/** The barrier with which a call over the bootstrap network begins. */
-export function meetingOf(name: MeetingCall): QueuedCall {
+/**
+ * The barrier with which a call over the bootstrap network begins, or a window closes.
+ * @param number of the window
+ */
+export function meetingOf(name: MeetingCall | 'window close', number = 0): QueuedCall {
   const code = callKinds.barrier | derivedBits(name);
-  return { code, type: int32, root: 0, send: nothing, recv: nothing, count: 0, details: undefined };
+  return { code, type: int32, root: number, send: nothing, recv: nothing, count: 0, details: undefined };
 }

@@ -2,7 +2,7 @@ import type { GivenArray, MovableArray, NumericArray, ReductionOperator } from '
 import type { BlockingCallOptions, BlockingLimits, CallLimits, TimedCallOptions } from '../algorithms/arguments.js';
 import type { OwnOperator } from '../operators/operator.js';
 import type { AnyOperator, CheckedCall } from './checked-call.js';
-import { refused } from './group.js';
+import { refused } from '../messages/running-group.js';
 import type { Parts } from './parts.js';
 import { isScalar, scalarCall, type Scalar, type ScalarOf, type ScalarOperator } from './scalars.js';
 

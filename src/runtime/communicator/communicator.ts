@@ -33,6 +33,7 @@ import {
 } from './config.js';
 import { explainCall, explainContextOf, type Explanation } from './explain.js';
 import { blockingLimit, currentGroup, group, groupSync, type GroupMember } from './group.js';
+import { alone } from '../messages/running-group.js';
 import { makeGroupMember } from './group-member.js';
 import { checkGraph, checkNeighbours, Graph, type GraphNeighbours } from './graph.js';
 import { checkGrow, grow } from './grow.js';
@@ -119,6 +120,8 @@ export class Communicator extends MessageCalls {
   /** Numbers of windows and programs made so far. */
   #windows = 0;
   #programs = 0;
+  /** Resolves when the windows that are being closed are flushed. */
+  #flushed: Promise<unknown> = Promise.resolve();
   #member: GroupMember;
   /** @internal */
   protected override messages: MessageExchange;
@@ -319,31 +322,42 @@ export class Communicator extends MessageCalls {
    * @throws InvalidArgumentError `ARGUMENT_TYPE` on the rank whose array is unsuitable; TimeoutError `TIMEOUT` when other
    *   ranks do not call it in time (TCCL_TIMEOUT); SystemError `OUT_OF_MEMORY`, after which the communicator stays usable
    */
-  async window<T extends TypedArray>(array: GivenArray<T>, options?: TimedCallOptions): Promise<Window<T>> {
-    this.#checkUsable('window');
-    const { type, address } = this.#ofThisRank(() => checkWindow(array as NumericArray, options, this.#segment));
-    const { bootstrap, team } = this.#parts;
-    const { libc } = this.#parts.resources.facts;
-    return this.#outOfBand.withAll('window', { timeoutMs: this.#longestMs, ...options }, async () => {
-      const { Window } = await import('../windows/window.js');
-      return Window.open(
-        {
-          bootstrap,
-          team,
-          libc,
-          pointToPoint: this.#pointToPoint,
-          messenger: this.#messenger,
-          number: ++this.#windows,
-          checkUsable: (call) => this.#checkUsable(call),
-          observe: this.#engine.observe,
-          timed: this.#timed,
-          barrier: () => this.barrier(),
-        },
-        array,
-        address,
-        type,
-      );
+  window<T extends TypedArray>(array: GivenArray<T>, options?: TimedCallOptions): Promise<Window<T>> {
+    return alone('window', this.rank, async () => {
+      this.#checkUsable('window');
+      const { type, address } = this.#ofThisRank(() => checkWindow(array as NumericArray, options, this.#segment));
+      const { bootstrap, team } = this.#parts;
+      const { libc } = this.#parts.resources.facts;
+      return this.#outOfBand.withAll('window', { timeoutMs: this.#longestMs, ...options }, async () => {
+        const { Window } = await import('../windows/window.js');
+        return Window.open(
+          {
+            bootstrap,
+            team,
+            libc,
+            pointToPoint: this.#pointToPoint,
+            messenger: this.#messenger,
+            number: ++this.#windows,
+            checkUsable: (call) => this.#checkUsable(call),
+            observe: this.#engine.observe,
+            timed: this.#timed,
+            meet: (number, flushed) => this.#closeWindow(number, flushed),
+          },
+          array,
+          address,
+          type,
+        );
+      });
     });
+  }
+
+  /** Meets the ranks that close a window: windows in the order of the calls, however long the data of each take. */
+  async #closeWindow(number: number, flushed: Promise<void>): Promise<void> {
+    const turn = Promise.all([this.#flushed, flushed]);
+    this.#flushed = turn.catch(() => undefined);
+    await turn;
+    this.#checkUsable('window.close');
+    await this.#queue.start(meetingOf('window close', number));
   }
 
   /**
@@ -353,15 +367,17 @@ export class Communicator extends MessageCalls {
    *
    * @throws InvalidArgumentError `ARGUMENT_RANGE` on all ranks, with the ranks of an edge that only one of them lists
    */
-  async graph(neighbours: readonly number[] | GraphNeighbours, options?: CallLimits): Promise<Graph> {
-    this.#checkUsable('graph');
-    const mine = this.#ofThisRank(() => {
-      checkLimits('graph', options);
-      return checkNeighbours(neighbours, this.nRanks);
-    });
-    return this.#outOfBand.withAll('graph', { timeoutMs: this.#longestMs, ...options }, async () => {
-      checkGraph(await gatherJson(this.#parts.bootstrap, 'graph', mine));
-      return new Graph(this.neighbourhood, mine);
+  graph(neighbours: readonly number[] | GraphNeighbours, options?: CallLimits): Promise<Graph> {
+    return alone('graph', this.rank, async () => {
+      this.#checkUsable('graph');
+      const mine = this.#ofThisRank(() => {
+        checkLimits('graph', options);
+        return checkNeighbours(neighbours, this.nRanks);
+      });
+      return this.#outOfBand.withAll('graph', { timeoutMs: this.#longestMs, ...options }, async () => {
+        checkGraph(await gatherJson(this.#parts.bootstrap, 'graph', mine));
+        return new Graph(this.neighbourhood, mine);
+      });
     });
   }
 
@@ -372,36 +388,38 @@ export class Communicator extends MessageCalls {
    * @throws InputError `CONTENT` for a program that deadlocks or gives a wrong result; InvalidArgumentError `ARGUMENT_RANGE` for
    *   one of another number of ranks; InvalidUsageError `CALL_MISMATCH` where ranks give different ones
    */
-  async program(program: AnyProgram | ScheduleMaker, options?: CallLimits): Promise<ProgramRunner> {
-    this.#checkUsable('program');
-    this.#ofThisRank(() => {
-      ProgramRunner.check(program, this.nRanks);
-      checkLimits('program', options);
-    });
-    const { bootstrap, team, resources, facts } = this.#parts;
-    const { libc, shared, network, id } = resources.facts;
-    const net = netOf(facts);
-    return this.#outOfBand.withAll('program', { timeoutMs: this.#longestMs, ...options }, (signal) =>
-      ProgramRunner.open(
-        {
-          bootstrap,
-          team,
-          libc,
-          messenger: this.#messenger,
-          number: ++this.#programs,
-          connect: async (size, ends) => {
-            const host = dataHost(bootstrap, network, id);
-            const { connectBeside } = await import('../algorithms/open-network.js');
-            return connectBeside({ bootstrap, shared, team, libc, net, host, secret: secretOf(id) }, size, ends, signal);
+  program(program: AnyProgram | ScheduleMaker, options?: CallLimits): Promise<ProgramRunner> {
+    return alone('program', this.rank, async () => {
+      this.#checkUsable('program');
+      this.#ofThisRank(() => {
+        ProgramRunner.check(program, this.nRanks);
+        checkLimits('program', options);
+      });
+      const { bootstrap, team, resources, facts } = this.#parts;
+      const { libc, shared, network, id } = resources.facts;
+      const net = netOf(facts);
+      return this.#outOfBand.withAll('program', { timeoutMs: this.#longestMs, ...options }, (signal) =>
+        ProgramRunner.open(
+          {
+            bootstrap,
+            team,
+            libc,
+            messenger: this.#messenger,
+            number: ++this.#programs,
+            connect: async (size, ends) => {
+              const host = dataHost(bootstrap, network, id);
+              const { connectBeside } = await import('../algorithms/open-network.js');
+              return connectBeside({ bootstrap, shared, team, libc, net, host, secret: secretOf(id) }, size, ends, signal);
+            },
+            checkUsable: (call) => this.#checkUsable(call),
+            timed: this.#timed,
+            fail: (error) => this.#life.fail(error),
+            observe: this.#engine.observe,
           },
-          checkUsable: (call) => this.#checkUsable(call),
-          timed: this.#timed,
-          fail: (error) => this.#life.fail(error),
-          observe: this.#engine.observe,
-        },
-        program,
-      ),
-    );
+          program,
+        ),
+      );
+    });
   }
 
   /** Starts all operations that `body` calls together, on this or other communicators: {@link group}. */
@@ -425,13 +443,15 @@ export class Communicator extends MessageCalls {
    */
   split(color: number, key?: number, options?: ChildOptions): Promise<Communicator>;
   split(color: number | readonly number[] | null, key?: number, options?: ChildOptions): Promise<Communicator | null>;
-  async split(color: SplitColor, key = 0, options: ChildOptions = {}): Promise<Communicator | null> {
-    this.#checkUsable('split');
-    this.#ofThisRank(() => {
-      checkSplit(color, key, this.nRanks);
-      checkOptions('split', options);
+  split(color: SplitColor, key = 0, options: ChildOptions = {}): Promise<Communicator | null> {
+    return alone('split', this.rank, async () => {
+      this.#checkUsable('split');
+      this.#ofThisRank(() => {
+        checkSplit(color, key, this.nRanks);
+        checkOptions('split', options);
+      });
+      return this.#split('split', color, key, options);
     });
-    return this.#split('split', color, key, options);
   }
 
   async #split(call: 'split' | 'stream', color: SplitColor, key: number, options: ChildOptions): Promise<Communicator | null> {
@@ -447,15 +467,17 @@ export class Communicator extends MessageCalls {
    * @throws TimeoutError `RANK_MISSING` with the ranks that neither left nor called; RemoteError `NO_QUORUM` with the ranks that
    *   are lost, if the others are no majority and a rank asks for one
    */
-  async shrink(excluded: readonly number[] = [], options: ShrinkOptions = {}): Promise<Communicator> {
-    if (this.#life.isClosing) this.#checkUsable('shrink');
-    this.#ofThisRank(() => checkShrink('shrink', excluded, options, this));
-    if (options.abort === true) this.abort('shrink was called with abort');
-    if (this.#life.ending.reason === undefined) await this.#queue.drained();
-    const parts = await this.#outOfBand.withRest('shrink', options, (signal, over) =>
-      shrink(this.#parts, excluded, options, signal, over),
-    );
-    return new Communicator(parts);
+  shrink(excluded: readonly number[] = [], options: ShrinkOptions = {}): Promise<Communicator> {
+    return alone('shrink', this.rank, async () => {
+      if (this.#life.isClosing) this.#checkUsable('shrink');
+      this.#ofThisRank(() => checkShrink('shrink', excluded, options, this));
+      if (options.abort === true) this.abort('shrink was called with abort');
+      if (this.#life.ending.reason === undefined) await this.#queue.drained();
+      const parts = await this.#outOfBand.withRest('shrink', options, (signal, over) =>
+        shrink(this.#parts, excluded, options, signal, over),
+      );
+      return new Communicator(parts);
+    });
   }
 
   /**
@@ -464,11 +486,13 @@ export class Communicator extends MessageCalls {
    *
    * @throws TimeoutError `RANK_MISSING` with the ranks that neither left nor called
    */
-  async agree(flag: boolean, options: CallLimits = {}): Promise<Agreement> {
-    if (this.#life.isClosing) this.#checkUsable('agree');
-    this.#ofThisRank(() => checkFlag(flag, options));
-    if (this.#life.ending.reason === undefined) await this.#queue.drained();
-    return this.#outOfBand.withRest('agree', options, (signal, over) => agree(this.#parts, flag, signal, over));
+  agree(flag: boolean, options: CallLimits = {}): Promise<Agreement> {
+    return alone('agree', this.rank, async () => {
+      if (this.#life.isClosing) this.#checkUsable('agree');
+      this.#ofThisRank(() => checkFlag(flag, options));
+      if (this.#life.ending.reason === undefined) await this.#queue.drained();
+      return this.#outOfBand.withRest('agree', options, (signal, over) => agree(this.#parts, flag, signal, over));
+    });
   }
 
   /**
@@ -478,25 +502,27 @@ export class Communicator extends MessageCalls {
    *
    * @throws as {@link shrink}; then this communicator stays open, and the call can be repeated, without more ranks
    */
-  async recover(excluded: readonly number[] = [], options: RecoverOptions = {}): Promise<Communicator> {
-    if (this.#life.isClosing) this.#checkUsable('recover');
-    this.#ofThisRank(() => checkShrink('recover', excluded, options, this));
-    await abortedBefore(options);
-    const { replace = false, ...others } = options;
-    if (replace) return this.#replaced(others);
-    this.revoke('it called recover');
-    const rest = await this.shrink(excluded, others);
-    try {
-      const { timeoutMs, signal } = options;
-      const { ranks } = await rest.agree(true, { timeoutMs, signal });
-      const next = ranks.length === rest.nRanks ? rest : await rest.recover([], options);
-      await this.close();
-      return next;
-    } catch (error) {
-      rest.abort('recover failed');
-      await rest.close();
-      throw error;
-    }
+  recover(excluded: readonly number[] = [], options: RecoverOptions = {}): Promise<Communicator> {
+    return alone('recover', this.rank, async () => {
+      if (this.#life.isClosing) this.#checkUsable('recover');
+      this.#ofThisRank(() => checkShrink('recover', excluded, options, this));
+      await abortedBefore(options);
+      const { replace = false, ...others } = options;
+      if (replace) return this.#replaced(others);
+      this.revoke('it called recover');
+      const rest = await this.shrink(excluded, others);
+      try {
+        const { timeoutMs, signal } = options;
+        const { ranks } = await rest.agree(true, { timeoutMs, signal });
+        const next = ranks.length === rest.nRanks ? rest : await rest.recover([], options);
+        await this.close();
+        return next;
+      } catch (error) {
+        rest.abort('recover failed');
+        await rest.close();
+        throw error;
+      }
+    });
   }
 
   async #replaced(options: RecoverOptions): Promise<Communicator> {
@@ -513,25 +539,26 @@ export class Communicator extends MessageCalls {
    * nRanks, rank })`. Every rank calls it; at least one passes the id from getUniqueId() that the new ranks were given. The
    * new communicator has memory of its own, in which arrays of this one are staged.
    */
-  async grow(
-    nRanks: number,
-    options: ChildOptions & { readonly commId?: UniqueId | string | undefined } = {},
-  ): Promise<Communicator> {
-    this.#checkUsable('grow');
-    this.#ofThisRank(() => {
-      checkGrow(nRanks, this.nRanks);
-      checkOptions('grow', options, ['commId']);
+  grow(nRanks: number, options: ChildOptions & { readonly commId?: UniqueId | string | undefined } = {}): Promise<Communicator> {
+    return alone('grow', this.rank, async () => {
+      this.#checkUsable('grow');
+      this.#ofThisRank(() => {
+        checkGrow(nRanks, this.nRanks);
+        checkOptions('grow', options, ['commId']);
+      });
+      return new Communicator(
+        await this.#outOfBand.withAll('grow', options, (signal) => grow(this.#parts, nRanks, options, signal)),
+      );
     });
-    return new Communicator(
-      await this.#outOfBand.withAll('grow', options, (signal) => grow(this.#parts, nRanks, options, signal)),
-    );
   }
 
   /** Makes a second queue with the same ranks: calls on it do not wait for calls on this one. Every rank calls it. */
-  async stream(options: ChildOptions = {}): Promise<Communicator> {
-    this.#checkUsable('stream');
-    this.#ofThisRank(() => checkOptions('stream', options));
-    return (await this.#split('stream', 0, this.rank, options)) as Communicator;
+  stream(options: ChildOptions = {}): Promise<Communicator> {
+    return alone('stream', this.rank, async () => {
+      this.#checkUsable('stream');
+      this.#ofThisRank(() => checkOptions('stream', options));
+      return (await this.#split('stream', 0, this.rank, options)) as Communicator;
+    });
   }
 
   /**

@@ -15,6 +15,7 @@ import {
   type TimedCallOptions,
 } from '../algorithms/arguments.js';
 import { endingAll, isTimed, limitedInGroup, limitText, signalUnheard, startTimed } from '../messages/timed-call.js';
+import { refused, runBody, runningGroup } from '../messages/running-group.js';
 import { fuse, type FusionMember } from './fusion.js';
 import { checkApart } from './messages-apart.js';
 
@@ -49,9 +50,6 @@ export interface GroupMember extends FusionMember {
   fail(error: unknown, call?: string): unknown;
   abort(reason: string): void;
 }
-
-/** The group whose body is running. Bodies are not asynchronous, so there is at most one. */
-let current: Group | undefined;
 
 /**
  * Starts all operations that `body` calls together, and resolves when all are done. Sends and receives may be in any order, on
@@ -99,10 +97,11 @@ function groupAs(call: string, body: () => void, options: CallLimits | undefined
   try {
     checkBody(call, body);
     checkLimits(call, options);
-    if (current !== undefined && isTimed(options)) throw limitedInGroup(call);
+    if (currentGroup() !== undefined && isTimed(options)) throw limitedInGroup(call);
   } catch (error) {
     return refused(error);
   }
+  const current = currentGroup();
   if (current !== undefined) return current.include(body);
   if (isTimed(options)) return startTimedGroup(call, body, options);
   const collected = new Group();
@@ -142,6 +141,7 @@ function groupSyncAs(call: string, body: () => void, options: CallLimits | undef
   checkBody(call, body);
   checkLimits(call, options);
   if (options?.signal !== undefined) throw signalUnheard(call);
+  const current = currentGroup();
   if (current !== undefined) {
     if (isTimed(options)) throw limitedInGroup(call);
     current.includeSync(body);
@@ -171,13 +171,7 @@ function whatIs(body: unknown): string {
 
 /** The group that collects the operations called now, if any. */
 export function currentGroup(): Group | undefined {
-  return current;
-}
-
-/** Result of an operation of the promise form whose arguments are wrong. */
-export function refused(error: unknown): Promise<void> {
-  addCallerFrames(error);
-  return current === undefined ? Promise.reject(error) : current.refuse(error);
+  return runningGroup() as Group | undefined;
 }
 
 /** A group: collects operations and starts them together. */
@@ -205,13 +199,7 @@ class Group {
 
   /** Runs `body`. Throws its error, or that of a wrong operation. */
   collect(body: () => void): void {
-    // eslint-disable-next-line @typescript-eslint/no-this-alias -- operations look up the current group
-    current = this;
-    try {
-      body();
-    } finally {
-      current = undefined;
-    }
+    runBody(this, body);
     if (this.#error !== undefined) throw this.#error.error;
   }
 
@@ -335,7 +323,7 @@ class Group {
 
 /** The limit of a blocking call, which a group or a signal cannot have. */
 export function blockingLimit(call: string, { signal, timeoutMs = 0 }: CallLimits, rank: number): number {
-  if (current !== undefined) throw limitedInGroup(call, rank);
+  if (runningGroup() !== undefined) throw limitedInGroup(call, rank);
   if (signal !== undefined) throw signalUnheard(call, rank);
   return timeoutMs;
 }

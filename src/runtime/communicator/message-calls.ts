@@ -2,7 +2,8 @@ import { ANY_SOURCE } from '../algorithms/activity.js';
 import type { MovableArray } from '../device/types.js';
 import { errorOfCall } from '../caller-stack.js';
 import { Grid, type GridOptions } from './grid.js';
-import { asGroup, asGroupSync, refused } from './group.js';
+import { asGroup, asGroupSync } from './group.js';
+import { refused } from '../messages/running-group.js';
 import type {
   BlockingRecvOptions,
   BlockingSendOptions,

@@ -4,7 +4,6 @@ import { ANY_SOURCE } from '../algorithms/activity.js';
 import { ANY_TAG } from '../messages/p2p-transfer.js';
 import { errorOfCall } from '../caller-stack.js';
 import { objectBytes, type DataType, type DataTypeName, type MovableArray, type NumericArray } from '../device/types.js';
-import { InvalidUsageError, namingCall } from '../../errors.js';
 import type { Messenger } from '../messages/messenger.js';
 import type { Found } from '../messages/p2p-matching.js';
 import {
@@ -21,7 +20,8 @@ import {
   type TimedMessage,
   type TimedWait,
 } from '../messages/timed-call.js';
-import { blockingLimit, currentGroup, refused, type GroupMember } from './group.js';
+import { blockingLimit, currentGroup, type GroupMember } from './group.js';
+import { alone, checkAlone, refused } from '../messages/running-group.js';
 import { overlappingBytes } from './messages-apart.js';
 
 /** Options of a receive that blocks. */
@@ -214,13 +214,16 @@ export class MessageExchange {
   }
 
   /** @param peer rank, or ANY_SOURCE */
-  async probe(call: string, peer: number, options: TaggedLimits | undefined): Promise<ProbedMessage> {
-    const probe = this.#probe(call, peer, this.#checkTagged(call, peer, options));
-    await startWait(this.#parts.timed, probe.wait, options);
-    return probe.result();
+  probe(call: string, peer: number, options: TaggedLimits | undefined): Promise<ProbedMessage> {
+    return alone(call, this.#rank, async () => {
+      const probe = this.#probe(call, peer, this.#checkTagged(call, peer, options));
+      await startWait(this.#parts.timed, probe.wait, options);
+      return probe.result();
+    });
   }
 
   probeSync(call: string, peer: number, options: BlockingTaggedLimits | undefined): ProbedMessage {
+    checkAlone(call, this.#rank);
     const probe = this.#probe(call, peer, this.#checkTagged(call, peer, options));
     this.#checkUnsignalled(call, options);
     for (const rank of peer === ANY_SOURCE ? this.#messenger.otherRanks : [peer]) this.#messenger.checkBlocking(call, rank);
@@ -298,11 +301,7 @@ export class MessageExchange {
 
   /** A group's promise cannot give a length. */
   #checkAlone(call: string, what = 'a receive with { atMost: true } gives a length'): void {
-    if (currentGroup() === undefined) return;
-    throw errorOfCall(
-      namingCall(new InvalidUsageError('UNSUPPORTED', `${call}: ${what}, which a group cannot; call it outside`)),
-      this.#rank,
-    );
+    checkAlone(call, this.#rank, `${what}, which a group cannot; call it outside`);
   }
 
   #elements(call: string, array: MovableArray): NumericArray {

@@ -1,11 +1,10 @@
-import { InvalidUsageError, namingCall } from '../../errors.js';
-import { addCallerFrames, errorOfCall } from '../caller-stack.js';
+import { errorOfCall } from '../caller-stack.js';
 import type { BlockingLimits, CallLimits, TagOption } from '../algorithms/arguments.js';
 import { signalUnheard } from '../messages/timed-call.js';
 import type { AnyObject, CombineValues, ObjectExchange } from '../objects/object-exchange.js';
 import { checkFunction } from '../operators/operator.js';
 import { Collectives } from './collectives.js';
-import { currentGroup, refused } from './group.js';
+import { checkAlone, refused } from '../messages/running-group.js';
 
 /**
  * The calls of a communicator with objects: all values that structuredClone takes, without functions and handles. Class
@@ -170,11 +169,7 @@ export abstract class ObjectCalls extends Collectives {
 
   #run<T>(call: string, work: () => T): T {
     this.prepare(call);
-    if (currentGroup() === undefined) return work();
-    throw addCallerFrames(
-      namingCall(
-        new InvalidUsageError('UNSUPPORTED', `${call}: objects cannot be part of a group; call it before the group or after it`),
-      ),
-    );
+    checkAlone(call, this.rank, 'objects cannot be part of a group; call it before the group or after it');
+    return work();
   }
 }

@@ -1,10 +1,10 @@
 import type { TimedCallOptions } from '../algorithms/arguments.js';
-import { addCallerFrames, errorOfCall } from '../caller-stack.js';
+import { errorOfCall } from '../caller-stack.js';
 import { checkInteger } from '../device/scalar.js';
 import { dataTypes, float64, int64, uint64, type DataType, type DataTypeName, type ReductionOperator } from '../device/types.js';
-import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { InvalidArgumentError } from '../../errors.js';
 import type { AnyOperator, CheckedCall } from './checked-call.js';
-import { currentGroup } from './group.js';
+import { checkAlone } from '../messages/running-group.js';
 import { misplaced } from './misplaced.js';
 
 /** A number that ranks combine: a bigint is a 64-bit integer. */
@@ -41,10 +41,11 @@ export function scalarCall(
   options: TimedCallOptions | undefined,
 ): ScalarCall {
   const { name, rank } = call;
-  if (currentGroup() !== undefined) {
-    const text = `${name}: a group gives no results, so a reduction of a number cannot be part of it; pass an array of one element`;
-    throw addCallerFrames(new InvalidUsageError('UNSUPPORTED', text, { rank }));
-  }
+  checkAlone(
+    name,
+    rank,
+    'a group gives no results, so a reduction of a number cannot be part of it; pass an array of one element',
+  );
   const type = checked(rank, () => {
     const misplacement = misplaced(name, operator, 1, true);
     if (misplacement !== undefined) throw misplacement;

@@ -22,6 +22,7 @@ import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { type DataType, type NumericArray, operatorCode } from '../device/types.js';
 import type { Condition, Messenger } from '../messages/messenger.js';
+import { checkAlone, refused } from '../messages/running-group.js';
 import { limited, type TimedCallParts } from '../messages/timed-call.js';
 import type { PeerConnections } from '../transport/peers.js';
 import type { FifoSize } from '../transport/transport.js';
@@ -158,9 +159,10 @@ export class ProgramRunner {
     let call: PreparedCall;
     try {
       this.#checkOpen();
+      checkAlone('run', this.#parts.bootstrap.rank);
       call = this.#prepare(send, recv, operator, options);
     } catch (error) {
-      return Promise.reject(errorOfCall(error, this.#parts.bootstrap.rank));
+      return refused(errorOfCall(error, this.#parts.bootstrap.rank));
     }
     const begin = (): Promise<void> => {
       const turn = this.#turn.then(() => this.#execute(call));

@@ -29,7 +29,8 @@ export interface WindowParts {
   readonly observe: Observe | undefined;
   /** Means to end calls with a limit. */
   readonly timed: TimedCallParts;
-  readonly barrier: () => Promise<void>;
+  /** The barrier of all ranks that close the window of a number, after its data are `flushed`. */
+  readonly meet: (number: number, flushed: Promise<void>) => Promise<void>;
 }
 
 /** A rank's part of a window, as it is sent to the others. Addresses are in the segment of its host. */

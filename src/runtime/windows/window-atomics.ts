@@ -4,6 +4,9 @@ import type { Change } from './element-changes.js';
 import { checkAccumulated, checkComparable, checkElement, checkWindowOperator } from './window-arguments.js';
 import type { WindowOperator } from './window-options.js';
 
+const noResult = (): void => undefined;
+const elementBefore = <E>({ before }: { readonly before: E }): E => before;
+
 /**
  * Calls that change elements of another rank's part where they lie. Each element changes at once: of several ranks that change
  * it by these calls at the same time, each sees the result of the one before. A put or a store of the owner has no such order.
@@ -13,14 +16,15 @@ import type { WindowOperator } from './window-options.js';
 export abstract class WindowAtomics<T extends TypedArray> {
   /** @internal Type of the elements. */
   protected abstract readonly type: DataType;
-  /** @internal Starts a change, and resolves when it is done. */
-  protected abstract startChange<C extends Change>(
+  /** @internal Starts a change, and resolves with its result when it is done. */
+  protected abstract startChange<C extends Change, R>(
     call: string,
     peer: number,
     targetOffset: number,
     options: CallLimits | undefined,
     checked: () => C,
-  ): Promise<C>;
+    resultOf: (change: C) => R,
+  ): Promise<R>;
   /** @internal Carries out a change before it returns. */
   protected abstract runChange<C extends Change>(call: string, peer: number, targetOffset: number, checked: () => C): C;
 
@@ -30,14 +34,9 @@ export abstract class WindowAtomics<T extends TypedArray> {
    *
    * @throws (rejects) BUFFER_SIZE if it exceeds the target's part, ARGUMENT_TYPE, ARGUMENT_RANGE, UNKNOWN_NAME, CLOSED
    */
-  async accumulate(
-    source: T,
-    peer: number,
-    targetOffset = 0,
-    operator: WindowOperator = 'sum',
-    options?: CallLimits,
-  ): Promise<void> {
-    await this.startChange('accumulate', peer, targetOffset, options, () => this.#accumulation('accumulate', source, operator));
+  accumulate(source: T, peer: number, targetOffset = 0, operator: WindowOperator = 'sum', options?: CallLimits): Promise<void> {
+    const call = 'accumulate';
+    return this.startChange(call, peer, targetOffset, options, () => this.#accumulation(call, source, operator), noResult);
   }
 
   /** The blocking form of {@link accumulate}: where {@link CommunicatorConfig.blocking} allows it. */
@@ -51,7 +50,7 @@ export abstract class WindowAtomics<T extends TypedArray> {
    *
    * @throws (rejects) as {@link accumulate}
    */
-  async fetchAndOp(
+  fetchAndOp(
     value: T[number],
     peer: number,
     targetOffset = 0,
@@ -59,7 +58,7 @@ export abstract class WindowAtomics<T extends TypedArray> {
     options?: CallLimits,
   ): Promise<T[number]> {
     const call = 'fetchAndOp';
-    return (await this.startChange(call, peer, targetOffset, options, () => this.#fetch(call, value, operator))).before;
+    return this.startChange(call, peer, targetOffset, options, () => this.#fetch(call, value, operator), elementBefore);
   }
 
   /** The blocking form of {@link fetchAndOp}. */
@@ -73,7 +72,7 @@ export abstract class WindowAtomics<T extends TypedArray> {
    *
    * @throws (rejects) as {@link accumulate}
    */
-  async compareAndSwap(
+  compareAndSwap(
     expected: T[number],
     value: T[number],
     peer: number,
@@ -81,7 +80,7 @@ export abstract class WindowAtomics<T extends TypedArray> {
     options?: CallLimits,
   ): Promise<T[number]> {
     const call = 'compareAndSwap';
-    return (await this.startChange(call, peer, targetOffset, options, () => this.#swap(call, expected, value))).before;
+    return this.startChange(call, peer, targetOffset, options, () => this.#swap(call, expected, value), elementBefore);
   }
 
   /** The blocking form of {@link compareAndSwap}. */

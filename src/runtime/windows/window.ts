@@ -17,6 +17,10 @@ import {
 } from '../algorithms/arguments.js';
 import { abortedBefore, isTimed, limited, runWait, signalUnheard, startWait, type TimedWait } from '../messages/timed-call.js';
 import { errorOfCall, addCallerFrames, settlerOf } from '../caller-stack.js';
+import { alone, checkAlone, refused } from '../messages/running-group.js';
+import { clockMs } from '../platform/platform.js';
+import { isTurnDue, nextTurn } from '../progress/event-loop-turns.js';
+import { progressHere } from '../progress/progress.js';
 import { agreeOnWindow, type WindowPart, type WindowParts } from './open-window.js';
 import {
   checkGetOptions,
@@ -33,6 +37,11 @@ import { countSignal, signalBytes, WindowSignals, type SignalWait } from './wind
 import { nameRanks } from '../bootstrap/rank-list.js';
 
 const finished = Promise.resolve();
+/** Calls that end here between two polls of everything else that this thread has in flight: a poll of a socket takes 1 µs. */
+const CALLS_PER_POLL = 16;
+/** The same between two reads of the clock, and the time between two checks whether the other ranks live, milliseconds. */
+const CALLS_PER_CHECK = 1024;
+const CHECK_EVERY_MS = 50;
 
 /**
  * Memory of all ranks of a communicator that each of them can read and write without the owner's help: one-sided
@@ -59,8 +68,13 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
   readonly #operand: Operand;
   readonly #changes: ElementChanges;
   readonly #lanes: WindowLanes;
+  /** Of this thread: all windows, messages and collectives of its communicators. */
+  readonly #progress = progressHere();
   readonly #release: () => void;
   #closing: Promise<void> | undefined;
+  /** Calls that ended here, and the time of the last check of the other ranks. */
+  #callsHere = 0;
+  #checkedMs = 0;
 
   /** @internal Makes a window of all ranks' arrays, at `address` of this rank's memory; see Communicator.window. */
   static async open<T extends TypedArray>(parts: WindowParts, array: T, address: number, type: DataType): Promise<Window<T>> {
@@ -189,7 +203,7 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
         this.#signals.wait(from, count, settlerOf(resolve));
       });
     } catch (error) {
-      return Promise.reject(this.#ofThisRank(error));
+      return refused(this.#ofThisRank(error));
     }
   }
 
@@ -204,14 +218,14 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
   }
 
   /** Resolves when all data that this rank has put have arrived. */
-  async flush(options?: CallLimits): Promise<void> {
+  flush(options?: CallLimits): Promise<void> {
     try {
       this.#checkOpen('flush');
       checkLimits('flush', options);
     } catch (error) {
-      throw this.#ofThisRank(error);
+      return refused(this.#ofThisRank(error));
     }
-    await limited(this.#parts.timed, 'flush', () => this.#flush(), options);
+    return limited(this.#parts.timed, 'flush', () => this.#flush(), options);
   }
 
   async #flush(): Promise<void> {
@@ -227,8 +241,7 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
 
   /** Closes the window on all ranks, once all data have arrived; every rank calls it. Its arrays stay usable. */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    return alone('window close', this.#parts.bootstrap.rank, () => (this.#closing ??= this.#close()));
   }
 
   /** @internal Ends the window because the communicator failed. */
@@ -296,23 +309,27 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
       this.#operand.forget();
     }
     ended?.();
+    this.#endedHere(call);
     return undefined;
   }
 
   /** @internal */
-  protected override async startChange<C extends Change>(
+  protected override startChange<C extends Change, R>(
     call: string,
     peer: number,
     targetOffset: number,
     options: CallLimits | undefined,
     checked: () => C,
-  ): Promise<C> {
-    let change: C | undefined;
-    await this.#start(call, peer, options, () => {
-      checkLimits(call, options);
-      return this.#change(call, peer, targetOffset, (change = this.#ofRank(checked)));
+    resultOf: (change: C) => R,
+  ): Promise<R> {
+    return alone(call, this.#parts.bootstrap.rank, async () => {
+      let change: C | undefined;
+      await this.#start(call, peer, options, () => {
+        checkLimits(call, options);
+        return this.#change(call, peer, targetOffset, (change = this.#ofRank(checked)));
+      });
+      return resultOf(change as C);
     });
-    return change as C;
   }
 
   /** @internal */
@@ -336,10 +353,29 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
     if (lane !== undefined) return this.#changes.through(lane, change, offset, this.#recorded(code, peer, count, ended));
     this.#parts.pointToPoint.recorder?.operation(code, peer, count);
     this.#changes.here(change, part.address + offset);
-    // For a program that repeats this until another rank, whose changes this one carries out, has released a lock.
-    this.#lanes.poll();
     ended?.();
+    this.#endedHere(call);
     return undefined;
+  }
+
+  /**
+   * Progresses everything else now and then: a program may repeat a call until another rank has changed an element, and that
+   * rank may wait for this one, or have ended.
+   */
+  #endedHere(call: string): void {
+    const calls = ++this.#callsHere;
+    if (calls % CALLS_PER_POLL !== 0) return;
+    this.#progress.poll();
+    if (calls % CALLS_PER_CHECK !== 0) return;
+    const nowMs = clockMs();
+    if (nowMs - this.#checkedMs < CHECK_EVERY_MS) return;
+    this.#checkedMs = nowMs;
+    const { queue, fail } = this.#parts.timed;
+    try {
+      queue.checkForMessages();
+    } catch (error) {
+      throw addCallerFrames(fail(error, call));
+    }
   }
 
   #signal(call: string, peer: number): WindowCommand | undefined {
@@ -418,6 +454,7 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
   #checkOpen(call: string): void {
     this.#parts.checkUsable(`window.${call}`);
     const { rank } = this.#parts.bootstrap;
+    checkAlone(call, rank);
     if (this.#closing !== undefined)
       throw new InvalidUsageError('CLOSED', `${call}: rank ${rank} has closed the window`, { rank });
   }
@@ -486,10 +523,10 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
       const refused = options === undefined ? undefined : abortedBefore(options);
       if (refused !== undefined) return refused;
       const command = begin();
-      if (command === undefined || command.done) return finished;
+      if (command === undefined || command.done) return isTurnDue() ? nextTurn() : finished;
       return limited(this.#parts.timed, name, () => this.#whenDone(command, peer), options);
     } catch (error) {
-      return Promise.reject(this.#ofThisRank(error));
+      return refused(this.#ofThisRank(error));
     }
   }
 
@@ -551,9 +588,8 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
   }
 
   async #close(): Promise<void> {
-    const { messenger, barrier, bootstrap } = this.#parts;
-    await this.#flushed();
-    await barrier();
+    const { messenger, meet, number, bootstrap } = this.#parts;
+    await meet(number, this.#flushed());
     this.#signals.endWaits();
     messenger.dependents.delete(this);
     await this.leave();

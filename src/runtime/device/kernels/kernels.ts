@@ -118,7 +118,7 @@ export interface Kernels extends Arithmetic, MailboxKernels {
   ): number;
   /** Declares that this rank needs the others' posts no longer; if `waits` is not 0, waits until all have declared that. */
   finish(waits: number, spins: number): number;
-  barrier(code: number, spins: number): number;
+  barrier(code: number, root: number, spins: number): number;
   progress(spins: number): number;
   roundBytes(): number;
   operationNumber(): number;

@@ -54,9 +54,9 @@ test('two teams on one segment have separate operations in flight', () => {
   const address = segments[2]!.allocateBytes(2 ** 20);
   const pair = [2, 0].map((local) => new Team(segments[local]!, Math.ceil(address / 4096) * 4096, [2, 0]));
   expect(pair.map((team) => team.localRank)).toEqual([0, 1]);
-  expect(pair[0]!.kernels.barrier(callKinds.barrier, 5)).toBe(PENDING);
-  expect(all[0]!.kernels.barrier(callKinds.barrier, 5)).toBe(PENDING);
-  expect(pair[1]!.kernels.barrier(callKinds.barrier, 5)).toBe(DONE);
+  expect(pair[0]!.kernels.barrier(callKinds.barrier, 0, 5)).toBe(PENDING);
+  expect(all[0]!.kernels.barrier(callKinds.barrier, 0, 5)).toBe(PENDING);
+  expect(pair[1]!.kernels.barrier(callKinds.barrier, 0, 5)).toBe(DONE);
   expect(pair[0]!.kernels.progress(5)).toBe(DONE);
   expect(all[0]!.kernels.progress(5)).toBe(PENDING);
   expect(all[1]!.abort()).toBeUndefined();

@@ -212,9 +212,9 @@ export function finish(waits: i32, spins: i32): i32 {
   return waitFinished(spins);
 }
 
-export function barrier(code_: i32, spins: i32): i32 {
+export function barrier(code_: i32, root_: i32, spins: i32): i32 {
   code = code_;
-  root = 0;
+  root = root_;
   bytes = 0;
   phase = SMALL;
   post(next(), 0);
