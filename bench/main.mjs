@@ -29,6 +29,7 @@ const suites = {
   ddp: () => import('./suites/ddp.mjs'),
   children: () => import('./suites/children.mjs'),
   idle: () => import('./suites/idle.mjs'),
+  messages: () => import('./suites/messages.mjs'),
   recorder: () => import('./suites/recorder.mjs'),
   hosts: () => import('./suites/hosts.mjs'),
   rails: () => import('./suites/rails.mjs'),

@@ -33,6 +33,13 @@ const programs = [
     hint: 'openmpi-bin libopenmpi-dev',
   },
   {
+    name: 'messages_openmpi',
+    what: 'messages of Open MPI',
+    inputs: ['messages.c'],
+    command: ['mpicc.openmpi', ...compile, 'messages.c'],
+    hint: 'openmpi-bin libopenmpi-dev',
+  },
+  {
     name: 'bench_mpich',
     what: 'MPICH',
     inputs: ['be_mpi.c', 'build/bench.o'],

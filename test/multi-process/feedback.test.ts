@@ -152,6 +152,7 @@ describe('TCCL_DEBUG', () => {
       'put: opCount 5 put of 2 int32 to rank 1 at 3, with a signal',
       'waitSignal: opCount 6 waitSignal of 1 from rank 1',
       'get: opCount 7 get of 2 int32 from rank 1 at 1',
+      'window close: opCount 4 window close (window 1)',
     ]);
   });
 
@@ -235,7 +236,7 @@ describe('TCCL_TRACE', () => {
         ['broadcast', 1, 12, algorithm],
         ['barrier', 2, undefined, algorithm],
         ['window', 3, undefined, algorithm],
-        ['barrier', 4, undefined, algorithm],
+        ['window close', 4, undefined, algorithm],
       ]);
       expect(calls.map(({ args }) => [args['operator'], args['root']])).toEqual([
         ['sum', undefined],
