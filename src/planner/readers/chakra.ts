@@ -1,4 +1,5 @@
 import { InputError } from '../../errors.js';
+import { type Fields, isFields, textOf } from './json.js';
 import { type FieldValue, delimitedMessages, type Message, messageOf, numbersOf } from './protobuf.js';
 import { utf8Text } from './utf8.js';
 
@@ -14,8 +15,6 @@ export interface ChakraNode {
   /** `comm_type`, `comm_size`, `pg_name`, `is_cpu_op` and others. */
   readonly attributes: ReadonlyMap<string, number | string>;
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 const kinds = ['other', 'other', 'other', 'other', 'compute', 'send', 'receive', 'collective'] as const;
 
@@ -119,12 +118,4 @@ function valueAt(message: Message, field: number): FieldValue | undefined {
 
 function listOf(value: unknown): number[] {
   return Array.isArray(value) ? value.map(Number).filter(Number.isFinite) : [];
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,4 @@
+import { type Fields, isFields, wordOf } from './json.js';
 import { elementsOf } from './kineto.js';
 import type { TextPlace } from './section.js';
 
@@ -61,8 +62,6 @@ export interface FlightRecording {
   readonly place: TextPlace;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /**
  * True if a value of JSON or a pickle is a recording of PyTorch (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_FR_BUFFER_SIZE) or of tccl
  * (TCCL_RECORD).
@@ -88,7 +87,7 @@ export function readFlightRecording(value: Fields, name: string, place: TextPlac
   const isMessage = (entry: Fields) => entry['is_p2p'] === true || messagePattern.test(operationOf(entry));
   return {
     rank: own,
-    isOfTccl: /^tccl\b/.test(textOf(value['comm_lib_version'], '')),
+    isOfTccl: /^tccl\b/.test(wordOf(value['comm_lib_version'])),
     groups,
     place,
     isCut: Number(entries[0]?.['record_id'] ?? 0) > 0,
@@ -128,7 +127,7 @@ function batches(entries: readonly Fields[]): Batch[] {
       all.push(batch);
     }
     if (batch.entries.length === 0 || operationOf(entry) !== COALESCED) batch.entries.push(entry);
-    batch.state = textOf(entry['state'], '');
+    batch.state = wordOf(entry['state']);
     if (typeof entry['duration_ms'] === 'number') batch.durationsMs.push(entry['duration_ms']);
     if (operationOf(entry) !== COALESCED) continue;
     batch.isClosed = true;
@@ -144,11 +143,11 @@ function sequenceOf(entry: Fields): number {
 
 function groupOf(entry: Fields): string {
   const group = entry['process_group'];
-  return Array.isArray(group) ? textOf(group[0], '0') : textOf(group ?? entry['pg_id'], '0');
+  return Array.isArray(group) ? wordOf(group[0], '0') : wordOf(group ?? entry['pg_id'], '0');
 }
 
 function operationOf(entry: Fields): string {
-  return textOf(entry['profiling_name'], '').replace(/^\w+:/, '').trim();
+  return wordOf(entry['profiling_name']).replace(/^\w+:/, '').trim();
 }
 
 function inputOf(entry: Fields): string {
@@ -194,7 +193,7 @@ function measurementOf(entries: readonly Fields[], durationsMs: readonly number[
     measured: {
       inputElements: elements('input_sizes'),
       outputElements: elements('output_sizes'),
-      type: textOf(types[0], ''),
+      type: wordOf(types[0]),
       createdUs: created / 1000,
       durationUs: durationsMs.length === 0 ? undefined : 1000 * Math.max(...durationsMs),
     },
@@ -216,7 +215,7 @@ function messages(
         direction: name === 'recv' || name === 'waitSignal' ? 'recv' : 'send',
         signals: name === 'waitSignal' ? Number(awaited) : name.endsWith('signal') ? 1 : 0,
         peer: Number(peer),
-        state: isClosed ? state : textOf(entry['state'], ''),
+        state: isClosed ? state : wordOf(entry['state']),
         calledAt: calledAt(entry),
         order: order.get(entry) ?? -1,
         batch,
@@ -230,12 +229,4 @@ function messages(
 function ranksOf(value: unknown): number[] {
   if (Array.isArray(value)) return value.map(Number).filter(Number.isInteger);
   return typeof value === 'string' ? [...value.matchAll(/\d{1,7}/g)].map(([rank]) => Number(rank)) : [];
-}
-
-function textOf(value: unknown, otherwise: string): string {
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : otherwise;
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,5 @@
+import { type Fields, isFields, wordOf } from './json.js';
+
 /** A call of NCCL in a profile of PyTorch: a kernel, with what the program asked for. */
 export interface KinetoCall {
   /** Name of the process group; empty where the profile lacks it. */
@@ -48,8 +50,6 @@ export interface KinetoTrace {
   readonly compute: readonly (readonly [startUs: number, endUs: number])[];
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 const EVENT_LIMIT = 20_000_000;
 const computeKinds: ReadonlySet<unknown> = new Set(['kernel', 'gpu_memcpy', 'gpu_memset']);
 
@@ -90,15 +90,15 @@ export function readKineto(value: Fields): KinetoTrace {
     const batch = single === undefined && kernel.startsWith('SendRecv') ? batchOf(own['correlation']) : [];
     const messages = single === undefined ? batch.flatMap((each) => messageOf(each) ?? []) : [single];
     // A batch has the group of its messages.
-    const described = textOf(given['Process Group Name']) === '' ? { ...batch[0], ...given } : given;
-    calls.push({ ...callOf(described, kernel, groups), messages, stream: textOf(own['stream']), startUs, durationUs });
+    const described = wordOf(given['Process Group Name']) === '' ? { ...batch[0], ...given } : given;
+    calls.push({ ...callOf(described, kernel, groups), messages, stream: wordOf(own['stream']), startUs, durationUs });
   }
   const devices = Array.isArray(value['deviceProperties']) ? value['deviceProperties'].filter(isFields) : [];
   return {
     rank: numberOf(job['rank']),
     nRanks: numberOf(job['world_size']),
-    nccl: textOf(job['nccl_version']) || undefined,
-    gpu: textOf(devices[0]?.['name']) || undefined,
+    nccl: wordOf(job['nccl_version']) || undefined,
+    gpu: wordOf(devices[0]?.['name']) || undefined,
     calls: calls.sort((a, b) => a.startUs - b.startUs),
     compute: merged(compute),
   };
@@ -122,11 +122,11 @@ function annotations(events: readonly Fields[], nRanks: number | undefined): (co
   const launches = new Map<unknown, Fields>();
   for (const event of events) {
     if (event['cat'] === 'cuda_runtime' || event['cat'] === 'cuda_driver') launches.set(argsOf(event)['correlation'], event);
-    const [, name] = /^nccl:(\w+)$/.exec(textOf(event['name'])) ?? [];
+    const [, name] = /^nccl:(\w+)$/.exec(wordOf(event['name'])) ?? [];
     if (event['cat'] !== 'user_annotation' || name === undefined) continue;
     const fromUs = Number(event['ts']);
     const { 'Input Dims': dims, 'Input type': types } = argsOf(event);
-    const type = Array.isArray(types) ? textOf(types[0]) : '';
+    const type = Array.isArray(types) ? wordOf(types[0]) : '';
     const given = {
       ...{ 'Collective name': name, 'In msg nelems': elementsOf(dims), 'Group size': nRanks },
       dtype: typesOfC[type] ?? type,
@@ -147,13 +147,13 @@ function annotations(events: readonly Fields[], nRanks: number | undefined): (co
 
 /** The message of a send or a receive. */
 function messageOf(given: Fields): KinetoMessage | undefined {
-  const name = textOf(given['Collective name']);
+  const name = wordOf(given['Collective name']);
   const isSend = name === 'send';
   if (!isSend && name !== 'recv') return undefined;
   const peer = numberOf(given[isSend ? 'Dst Rank' : 'Src Rank']);
   if (peer === undefined) return undefined;
   const elements = numberOf(given[isSend ? 'In msg nelems' : 'Out msg nelems']) ?? 0;
-  return { isSend, peer, elements, type: textOf(given['dtype']) };
+  return { isSend, peer, elements, type: wordOf(given['dtype']) };
 }
 
 /**
@@ -166,7 +166,7 @@ function messageBatches(events: readonly Fields[]): (correlation: unknown) => re
   const correlations = new Set<unknown>();
   const byThread = new Map<string, { readonly atUs: number; readonly event: Fields; readonly isLaunch: boolean }[]>();
   for (const event of events)
-    if (event['cat'] === 'kernel' && /^nccl(?:Dev)?Kernel_?SendRecv/.test(textOf(event['name'])))
+    if (event['cat'] === 'kernel' && /^nccl(?:Dev)?Kernel_?SendRecv/.test(wordOf(event['name'])))
       correlations.add(argsOf(event)['correlation']);
   for (const event of events) {
     const isLaunch =
@@ -217,19 +217,19 @@ function callOf(
   kernel: string,
   groups: ReadonlyMap<string, readonly number[]>,
 ): Omit<KinetoCall, 'messages' | 'stream' | 'startUs' | 'durationUs'> {
-  const group = textOf(given['Process Group Name'] ?? given['Process Group ID']);
+  const group = wordOf(given['Process Group Name'] ?? given['Process Group ID']);
   const size = numberOf(given['Group size']) ?? 0;
   return {
     group,
     ranks: ranksOf(given, size) ?? groups.get(group),
     size,
-    operation: textOf(given['Collective name']) || (/^[A-Za-z]+/.exec(kernel)?.[0] ?? kernel),
-    type: textOf(given['dtype']),
+    operation: wordOf(given['Collective name']) || (/^[A-Za-z]+/.exec(kernel)?.[0] ?? kernel),
+    type: wordOf(given['dtype']),
     inputElements: numberOf(given['In msg nelems']) ?? 0,
     outputElements: numberOf(given['Out msg nelems']) ?? 0,
     inputSplits: splitsOf(given['In split size'], size),
     outputSplits: splitsOf(given['Out split size'], size),
-    id: textOf(given['Comms Id']) || undefined,
+    id: wordOf(given['Comms Id']) || undefined,
   };
 }
 
@@ -238,7 +238,7 @@ function ranksOf(given: Fields, size: number): readonly number[] | undefined {
   const listed = given['Process Group Ranks'];
   const ranks = Array.isArray(listed)
     ? listed.map(Number)
-    : [...textOf(listed).matchAll(/\d{1,7}/g)].map(([rank]) => Number(rank));
+    : [...wordOf(listed).matchAll(/\d{1,7}/g)].map(([rank]) => Number(rank));
   if (ranks.length > 0 && ranks.length === size) return ranks;
   const [start, stride] = [numberOf(given['Global rank start']), numberOf(given['Global rank stride'])];
   return start === undefined || stride === undefined || start < 0 || stride < 1 || size > 1e6
@@ -250,7 +250,7 @@ function ranksOf(given: Fields, size: number): readonly number[] | undefined {
 function splitsOf(listed: unknown, size: number): readonly number[] | undefined {
   const splits = Array.isArray(listed)
     ? listed.map(Number)
-    : [...textOf(listed).matchAll(/\d{1,15}/g)].map(([rows]) => Number(rows));
+    : [...wordOf(listed).matchAll(/\d{1,15}/g)].map(([rows]) => Number(rows));
   return splits.length === size && splits.some((rows) => rows !== splits[0]) ? splits : undefined;
 }
 
@@ -258,7 +258,7 @@ function groupsOf(config: unknown): ReadonlyMap<string, readonly number[]> {
   const listed = Array.isArray(config) ? config.filter(isFields) : [];
   return new Map(
     listed.flatMap((group): [string, number[]][] =>
-      Array.isArray(group['ranks']) ? [[textOf(group['pg_name']), group['ranks'].map(Number)]] : [],
+      Array.isArray(group['ranks']) ? [[wordOf(group['pg_name']), group['ranks'].map(Number)]] : [],
     ),
   );
 }
@@ -280,12 +280,4 @@ function argsOf(event: Fields): Fields {
 
 function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-import { parseJson } from './json.js';
+import { parseJson, textOf } from './json.js';
 
 /** Rows of a database. */
 export interface Database {
@@ -274,8 +274,4 @@ function timesOf(row: Row): [startUs: number, endUs: number] {
 
 function numberOf(value: unknown): number {
   return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : 0;
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

@@ -1,5 +1,5 @@
 import { InputError } from '../../errors.js';
-import { parseJson } from './json.js';
+import { type Fields, isFields, parseJson, textOf } from './json.js';
 import type { TextPlace, ToolFormat } from './section.js';
 
 /** A report of NCCL's RAS (`ncclras`), as text or JSON. It counts operations that ranks launched, not completed ones. */
@@ -59,8 +59,6 @@ export interface RankGroup<Value> {
   readonly size: number;
   readonly ranks: readonly number[];
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 function isRasJson(value: unknown): value is Fields {
   return isFields(value) && Array.isArray(value['communicators']) && 'nccl_version' in value;
@@ -317,14 +315,6 @@ function rankOf(rank: Fields): number {
   return Number(rank['rank'] ?? -1);
 }
 
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
-
 function listOf(value: unknown): Fields[] {
   return Array.isArray(value) ? value.filter(isFields) : [];
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,5 @@
 import type { FlightCall, FlightRecording } from './flight.js';
-import { parseJson } from './json.js';
+import { type Fields, isFields, parseJson, wordOf } from './json.js';
 import type { TextPlace } from './section.js';
 
 /**
@@ -34,8 +34,6 @@ export interface Timeline {
   readonly recordings: readonly FlightRecording[];
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 const CALL_LIMIT = 1_000_000;
 
 /** Records of NCCL Inspector (NCCL_INSPECTOR_ENABLE=1), one a line or each over several lines. */
@@ -46,14 +44,14 @@ export function readInspector(text: string, file: number): Timeline {
     if (!isFields(header) || !isFields(call) || timed.length >= CALL_LIMIT) continue;
     const durationUs = Number(call['coll_exec_time_us']);
     if (!(durationUs >= 0)) continue;
-    const name = textOf(header['comm_name']);
+    const name = wordOf(header['comm_name']);
     timed.push({
-      group: textOf(header['id']) || name,
+      group: wordOf(header['id']) || name,
       ...(name === '' || name === 'unknown' ? {} : { groupName: name }),
       sequence: Number(call['coll_sn'] ?? -1),
-      operation: textOf(call['coll']),
+      operation: wordOf(call['coll']),
       rank: Number(header['rank'] ?? -1),
-      host: isFields(metadata) ? textOf(metadata['hostname']) : '',
+      host: isFields(metadata) ? wordOf(metadata['hostname']) : '',
       durationUs,
       ...endOf(call),
       ...(typeof header['n_ranks'] === 'number' ? { nRanks: header['n_ranks'] } : {}),
@@ -207,12 +205,4 @@ function parsed(text: string): Fields | undefined {
   } catch {
     return undefined;
   }
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
