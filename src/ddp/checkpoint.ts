@@ -3,7 +3,7 @@ import { describeValue } from '../describe-value.js';
 import { InputError, InvalidArgumentError, SystemError, TcclError } from '../errors.js';
 import { checkOptionNames } from '../option-names.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
-import { movedTypeOf, type DataTypeName, type NumericArray } from '../runtime/device/types.js';
+import { bytesOf, movedTypeOf, type DataTypeName, type NumericArray } from '../runtime/device/types.js';
 import { agree } from './agree.js';
 import { checkFlag, checkTensors, elementsOf, entriesOf } from './arguments.js';
 import { headerLengthOf, headerOf, LENGTH_BYTES, parseHeader, type Metadata, type StoredTensor } from './safetensors.js';
@@ -265,8 +265,4 @@ function compare(forms: readonly Form[], tensors: ReadonlyMap<string, StoredTens
   const further = differences.length - MAX_DIFFERENCES;
   const named = differences.slice(0, MAX_DIFFERENCES).join('; ');
   throw new InputError('CONTENT', `${named}${further > 0 ? `; and ${further} more` : ''}`);
-}
-
-function bytesOf({ buffer, byteOffset, byteLength }: NumericArray): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, byteLength);
 }

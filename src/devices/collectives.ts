@@ -112,7 +112,7 @@ export class Collective<Buffer> {
     this.#comm = comm;
     this.#arguments = given;
     checkRoot(name, root, nRanks);
-    if (of.combines) checkOperator(name, operator);
+    if (of.combines && !isOwnOperator(operator)) operatorCode(operator, name);
     const isRoot = rank === root;
     const sends = of.sends === 'each' || isRoot;
     const receives = of.receives === 'each' || isRoot;
@@ -216,15 +216,6 @@ export class Collective<Buffer> {
         return of.call(this.#comm, input, output, { ...this.#arguments, options, isRoot });
       },
     };
-  }
-}
-
-function checkOperator(call: string, operator: unknown): void {
-  if (isOwnOperator(operator)) return;
-  try {
-    operatorCode(operator as ReductionOperator);
-  } catch (error) {
-    throw error instanceof InvalidArgumentError ? new InvalidArgumentError(error.code, `${call}: ${error.message}`) : error;
   }
 }
 

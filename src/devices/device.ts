@@ -3,6 +3,7 @@ import type { Communicator } from '../runtime/communicator/communicator.js';
 import { misplaced } from '../runtime/communicator/misplaced.js';
 import { closeAtEndOfBlock, type PlatformAsyncDisposable } from '../runtime/platform/declarations.js';
 import {
+  bytesOf,
   movedTypeOf,
   type NumericArray,
   type NumericArrayConstructor,
@@ -345,13 +346,10 @@ export class Device<Buffer> {
   async #copy(call: string, array: DeviceArray<TypedArray, Buffer>, copy: () => Promise<void>): Promise<void> {
     this.#checkUsable(call);
     if (array.length === 0) return;
-    const run = async (): Promise<void> => {
-      await this.#memory.check([array.buffer], call);
-      await copy();
-    };
     return this.#beside(async () => {
       try {
-        await run();
+        await this.#memory.check([array.buffer], call);
+        await copy();
       } catch (error) {
         throw await this.#reasonOf(error, call);
       }
@@ -488,8 +486,4 @@ function limitsFrom(options: TimedCallOptions | undefined): () => TimedCallOptio
 
 function buffersOf<Buffer>(arrays: readonly DeviceArray<TypedArray, Buffer>[]): readonly Buffer[] {
   return [...new Set(arrays.map(({ buffer }) => buffer))];
-}
-
-function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, byteLength);
 }

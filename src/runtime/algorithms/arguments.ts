@@ -273,3 +273,8 @@ export function checkPeer(call: string, peer: number, nRanks: number): void {
     );
   }
 }
+
+/** Array.isArray without turning the elements of a readonly array into `any`. */
+export function isArray(value: unknown): value is readonly number[] {
+  return Array.isArray(value);
+}

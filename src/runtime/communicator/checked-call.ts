@@ -484,9 +484,8 @@ export class CheckedCall {
 
   #operatorCode(operator: ReductionOperator): number {
     try {
-      return operatorCode(operator);
+      return operatorCode(operator, this.name);
     } catch (error) {
-      if (error instanceof InvalidArgumentError) error.message = `${this.name}: ${error.message}`;
       throw misplaced(this.name, operator, 2) ?? error;
     }
   }

@@ -4,7 +4,7 @@ import { packError, unpackError } from '../failure/transfer.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import type { LostNics } from '../channels/location.js';
 import { failedNics, withoutNics } from '#seam/channels/lost-nics';
-import { checkLimits, checkPeer, type CallLimits } from '../algorithms/arguments.js';
+import { checkLimits, checkPeer, isArray, type CallLimits } from '../algorithms/arguments.js';
 import { Team } from '../device/team.js';
 import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError, TimeoutError } from '../../errors.js';
@@ -398,9 +398,4 @@ async function exchange(
     `rank ${failed} has no memory for the communicator: ${one !== undefined && 'error' in one ? one.error : ''}`,
     { rank: failed },
   );
-}
-
-/** Array.isArray without turning the elements of a readonly array into `any`. */
-function isArray(value: unknown): value is readonly number[] {
-  return Array.isArray(value);
 }

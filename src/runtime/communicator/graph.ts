@@ -2,7 +2,13 @@ import { counted } from '../../counted.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
-import { checkPeer, type BlockingCallOptions, type CallOptions, type TimedCallOptions } from '../algorithms/arguments.js';
+import {
+  checkPeer,
+  isArray,
+  type BlockingCallOptions,
+  type CallOptions,
+  type TimedCallOptions,
+} from '../algorithms/arguments.js';
 import type { MovableArray } from '../device/types.js';
 import { asGroup, asGroupSync } from './group.js';
 import { Neighbourhood, type NeighbourhoodMember } from './neighbourhood.js';
@@ -156,8 +162,4 @@ function checkArrays(call: string, argument: 'sends' | 'recvs', arrays: unknown,
     'ARGUMENT_RANGE',
     `${call}: ${argument} has ${counted(arrays.length, 'entry', 'entries')}, but this rank has ${counted(wanted, whom)}; pass ${entries}`,
   );
-}
-
-function isArray(value: unknown): value is readonly unknown[] {
-  return Array.isArray(value);
 }

@@ -211,8 +211,11 @@ export const PREMUL_SUM = operatorNames.indexOf('premulSum');
 export const REPLACE = operatorNames.length;
 export const COMPARE = REPLACE + 1;
 
-/** Code of an operator in the kernels. Throws `UNKNOWN_NAME`, also for `premulSum` without its scalar. */
-export function operatorCode(operator: ReductionOperator): number {
+/**
+ * Code of an operator in the kernels. Throws `UNKNOWN_NAME`, also for `premulSum` without its scalar; the message begins with the
+ * name of the call, if given.
+ */
+export function operatorCode(operator: ReductionOperator, call?: string): number {
   switch (operator) {
     case 'sum':
       return 0;
@@ -225,11 +228,11 @@ export function operatorCode(operator: ReductionOperator): number {
     case 'avg':
       return 4;
     default:
-      return otherOperatorCode(operator);
+      return otherOperatorCode(operator, call);
   }
 }
 
-function otherOperatorCode(operator: unknown): number {
+function otherOperatorCode(operator: unknown, call: string | undefined): number {
   if (typeof operator === 'object' && operator !== null && 'premulSum' in operator) return PREMUL_SUM;
   const further = furtherOperators.indexOf(operator as FurtherOperator);
   if (further >= 0) return PREMUL_SUM + 1 + further;
@@ -237,7 +240,7 @@ function otherOperatorCode(operator: unknown): number {
   const guess = guessedOperator(operator, names);
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
-    `there is no reduction operator ${describeOperator(operator)}${guess}; use one of ${names.join(', ')} or { premulSum: scalar }`,
+    `${call === undefined ? '' : `${call}: `}there is no reduction operator ${describeOperator(operator)}${guess}; use one of ${names.join(', ')} or { premulSum: scalar }`,
   );
 }
 
@@ -417,4 +420,9 @@ const nativeFloat16 = (globalThis as { Float16Array?: new () => object }).Float1
 
 function isNativeFloat16(array: object): boolean {
   return nativeFloat16 !== undefined && array instanceof nativeFloat16;
+}
+
+/** The memory of an array, as bytes. */
+export function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
 }

@@ -158,7 +158,7 @@ export class Links {
   wakeOnMessage(rank: number, sources: WakeSources): void {
     const { local, inlet } = this.peers[rank] ?? {};
     if (local !== undefined && local >= 0) sources.addMember(this.#parts.team, local);
-    if (inlet instanceof SocketInlet) {
+    if (inlet?.shared === false) {
       inlet.wakeOn(sources);
       inlet.listen(true);
       this.#listens = true;

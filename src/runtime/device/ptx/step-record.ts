@@ -1,4 +1,4 @@
-// What a kernel does is a record: arrays, how many bytes, which flags to wait for and which to post. A kernel that is ordered
+// A record has the work of a kernel: arrays, how many bytes, which flags to wait for and which to post. A kernel that is ordered
 // by a stream gets one as its parameter; one that waits for flags executes a list of them in memory, so that a whole
 // collective is data.
 //

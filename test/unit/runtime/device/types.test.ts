@@ -126,7 +126,7 @@ test('elements are read and written as numbers in every type', () => {
 test('codes of types and operators are different numbers below 16', () => {
   const codes = dataTypes.map(({ code }) => code).sort((a, b) => a - b);
   expect(codes).toEqual(dataTypes.map((_, i) => i));
-  expect(reductionOperators.map(operatorCode)).toEqual([0, 1, 2, 3, 4]);
+  expect(reductionOperators.map((operator) => operatorCode(operator))).toEqual([0, 1, 2, 3, 4]);
   expect(operatorCode({ premulSum: 2 })).toBe(5);
   expect(operatorNames[5]).toBe('premulSum');
 });
