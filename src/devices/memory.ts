@@ -6,8 +6,8 @@ export interface Part<Buffer> {
 }
 
 /**
- * The memory of a device, as far as calls on its arrays need it: a kind of device implements this, and nothing else. Work is
- * ordered: a copy follows all that the program queued on the device before, and later work sees what a copy wrote.
+ * The memory of a device. A new kind of device implements this alone. Work is ordered: a copy follows all that the program
+ * queued on the device before, and later work sees what a copy wrote.
  */
 export interface DeviceMemory<Buffer> {
   /** Name in messages: `WebGPU`. */

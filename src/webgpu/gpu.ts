@@ -1,4 +1,4 @@
-/** A `GPUBuffer`, as far as it is used here. */
+/** The members of `GPUBuffer` that are used here. */
 export interface GpuBuffer {
   readonly size: number;
   readonly usage: number;
@@ -14,7 +14,7 @@ interface GpuEncoder {
   finish(): unknown;
 }
 
-/** A `GPUDevice`, as far as it is used here. */
+/** The members of `GPUDevice` that are used here. */
 export interface GpuDevice {
   readonly lost: Promise<{ readonly reason?: string; readonly message: string }>;
   readonly queue: { submit(commands: Iterable<never>): unknown };

@@ -61,7 +61,7 @@ async function openPage(fragment = '', options: { readonly dark?: boolean; reado
   await shows();
 }
 
-/** Opens the page, whose worker's message of a condition waits: `held` then has `tell`, which passes it on. */
+/** Opens the page, and holds back the worker's message that fulfils a condition. `held` gives `release`, which passes it on. */
 async function openHoldingBack(condition: string): Promise<void> {
   const context = await browser.newContext({ offline: true });
   context.setDefaultTimeout(0);
@@ -78,7 +78,7 @@ async function openHoldingBack(condition: string): Promise<void> {
       }
     };
     let heldBack;
-    window.held = new Promise((resolve) => (heldBack = (tell) => resolve({ tell })));`);
+    window.held = new Promise((resolve) => (heldBack = (release) => resolve({ release })));`);
   await page.goto(pathToFileURL(pageFile).href);
 }
 
@@ -629,13 +629,13 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
 
   it('opens what is dropped while the worker still plans the example', async () => {
     await openHoldingBack("data.id === 0 && data.kind === 'shown'");
-    await page.evaluate(`held.then(async ({ tell }) => {
+    await page.evaluate(`held.then(async ({ release }) => {
       const dataTransfer = new DataTransfer();
       dataTransfer.items.add(new File([${JSON.stringify(writeXml(machine('hgx-a100-4')))}], 'topo.xml'));
       document.querySelector('main').dispatchEvent(new DragEvent('drop', { dataTransfer, bubbles: true, cancelable: true }));
       // Promises go on, but no file has been read yet.
       for (let turn = 0; turn < 20; turn++) await undefined;
-      tell();
+      release();
     })`);
     await page.getByRole('heading', { level: 1 }).filter({ hasText: 'topo.xml' }).waitFor();
     await shows();
@@ -1065,7 +1065,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.keyboard.press('Enter');
     await page.evaluate('held.then(() => undefined)');
     expect(await page.getByRole('alert').count()).toBe(0);
-    await page.evaluate('held.then(({ tell }) => tell())');
+    await page.evaluate('held.then(({ release }) => release())');
     expect(await alertText()).toContain('did you mean NCCL_CROSS_NIC?');
     expect(page.url()).not.toContain('NCCL_CROS_NIC');
   });
@@ -1075,7 +1075,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await shows();
     const field = page.getByLabel('Machine of the catalogue');
     await field.fill('dgx-a100:1');
-    await page.evaluate('held.then(({ tell }) => tell())');
+    await page.evaluate('held.then(({ release }) => release())');
     await page.locator('#machines option').first().waitFor({ state: 'attached' });
     expect(await field.inputValue()).toBe('dgx-a100:1');
     await field.press('Enter');

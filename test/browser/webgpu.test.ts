@@ -85,7 +85,7 @@ describe.skipIf(missing)(`buffers of WebGPU in a page${missing}`, () => {
     ]);
   });
 
-  it('a rank without an adapter tells the others, whose communicator goes on', async () => {
+  it('all ranks get the error of a rank without an adapter, and the communicator goes on', async () => {
     const results = await run(
       2,
       `if (comm.rank === 1) navigator.gpu.requestAdapter = async () => null;

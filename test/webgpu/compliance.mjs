@@ -1,4 +1,4 @@
-// What all devices must do, on ranks of any platform: calls on arrays of a device beside the same calls on arrays of the host.
+// Makes calls on arrays of a device, and the same calls on arrays of the host, and compares the results.
 
 /** Collectives by name: lengths of input and output in parts, and whether the root alone has them. */
 const shapes = {

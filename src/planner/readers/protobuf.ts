@@ -1,8 +1,8 @@
 import { InputError } from '../../errors.js';
 
 /**
- * The wire format of protocol buffers (https://protobuf.dev/programming-guides/encoding), as far as traces need it: a message is a
- * list of fields, each with a number and a value.
+ * The wire format of protocol buffers (https://protobuf.dev/programming-guides/encoding), without groups. A message is
+ * a list of fields, each with a number and a value.
  */
 
 /** A field's value: a number of any width, or bytes (a text, a message, packed numbers). */
