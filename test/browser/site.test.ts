@@ -63,7 +63,8 @@ describe.skipIf(reason !== '')(`site of the documentation${reason}`, () => {
     await page.locator('.VPLocalSearchBox input').fill('TCCL_INIT_TIMEOUT');
     await page.locator('.VPLocalSearchBox .result').first().click();
     await page.waitForURL(/reference|guides/);
-    expect(await page.locator('main').textContent()).toContain('TCCL_INIT_TIMEOUT');
+    // The address changes before the page is drawn.
+    await page.locator('main', { hasText: 'TCCL_INIT_TIMEOUT' }).waitFor();
     expect(complaints).toEqual([]);
   });
 
