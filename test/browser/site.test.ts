@@ -7,6 +7,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isThorough } from '../runs.js';
 import { browser as browserPath, missing } from './chromium.js';
+import { eventually } from './eventually.js';
 
 const reason = !isThorough
   ? ' (needs: TCCL_TEST_ALL=1)'
@@ -52,8 +53,8 @@ describe.skipIf(reason !== '')(`site of the documentation${reason}`, () => {
   it('begins with the README, and shows the version', async () => {
     await open('/');
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
-    expect(await page.locator('h1').first().textContent()).toContain('tccl');
-    expect(await page.locator('.VPNav').textContent()).toContain(`version ${version}`);
+    await eventually(() => page.locator('h1').first().textContent()).toContain('tccl');
+    await eventually(() => page.locator('.VPNav').textContent()).toContain(`version ${version}`);
     expect(complaints).toEqual([]);
   });
 
@@ -64,7 +65,7 @@ describe.skipIf(reason !== '')(`site of the documentation${reason}`, () => {
     await page.locator('.VPLocalSearchBox .result').first().click();
     await page.waitForURL(/reference|guides/);
     // The address changes before the page is drawn.
-    await page.locator('main', { hasText: 'TCCL_INIT_TIMEOUT' }).waitFor();
+    await eventually(() => page.locator('main').textContent()).toContain('TCCL_INIT_TIMEOUT');
     expect(complaints).toEqual([]);
   });
 

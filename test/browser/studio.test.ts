@@ -15,6 +15,7 @@ import { fixture, startTccl, tccl } from '../multi-process/cli.js';
 import { runs } from '../runs.js';
 import { lstopoXml } from '../unit/planner/evidence/print-tools.js';
 import { browser as browserPath, missing } from './chromium.js';
+import { eventually } from './eventually.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-studio-'));
 const pageFile = join(folder, 'studio.html');
@@ -137,7 +138,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.goto(pathToFileURL(pageFile).href);
     await shows();
     expect(await picture()).toBe(planned);
-    expect(await page.locator('.figures').textContent()).toBe(figures);
+    await eventually(() => page.locator('.figures').textContent()).toBe(figures);
   });
 
   it('is served under an address with a token, and ends when it is interrupted', async () => {
@@ -153,7 +154,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     page = await context.newPage();
     await page.goto(url);
     await shows();
-    expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('2 x dgx-a100');
+    await eventually(() => page.getByRole('heading', { level: 1 }).textContent()).toContain('2 x dgx-a100');
     served.process.kill('SIGINT');
     expect((await served.finished).code).toBe(0);
   });
@@ -165,10 +166,10 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await shows();
     await tab('Compare').click();
     await shows();
-    expect(await panel().textContent()).toMatch(/without mlx5_1[\s\S]*7 network devices/);
+    await eventually(() => panel().textContent()).toMatch(/without mlx5_1[\s\S]*7 network devices/);
     await page.getByRole('button', { name: 'Put mlx5_1 back' }).click();
     await shows();
-    expect(await panel().textContent()).toContain('Nothing is set yet');
+    await eventually(() => panel().textContent()).toContain('Nothing is set yet');
     await page.getByRole('button', { name: 'Undo', exact: true }).click();
     await panel().filter({ hasText: 'without mlx5_1' }).waitFor();
   });
@@ -184,7 +185,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByRole('button', { name: 'Undo: half the speed of mlx5_1' }).waitFor();
     await page.getByRole('button', { name: 'Add another like it' }).click();
     await shows();
-    expect(await page.locator('rect[data-subject^="NET/"]').count()).toBe(9);
+    await eventually(() => page.locator('rect[data-subject^="NET/"]').count()).toBe(9);
     await page.getByLabel('Other hosts beside them').fill('dgx-a100:2');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1 }).filter({ hasText: '2 x dgx-h100 + 2 x dgx-a100' }).waitFor();
@@ -213,19 +214,19 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByRole('button', { name: 'Undo: half the PCIe lanes of 0000:05:00.0' }).waitFor();
     await page.getByRole('button', { name: 'Undo: no NVLinks of gpu0+gpu3' }).click();
     await shows();
-    expect(await link.count()).toBeGreaterThan(0);
+    await eventually(() => link.count()).toBeGreaterThan(0);
   });
 
   it('names faults of the machines on the cluster', async () => {
     await openPage('#machine=dgx-h100&nodes=2&edit=half-lanes%3Agpu3&view=cluster');
     await panel().getByRole('heading', { name: 'Faults of the cluster and its machines' }).waitFor();
-    expect(await panel().locator('.findings').textContent()).toMatch(/lanes|width|x8/);
+    await eventually(() => panel().locator('.findings').textContent()).toMatch(/lanes|width|x8/);
   });
 
   it('moves through the versions of NCCL by a slider, which says what changed', async () => {
     await openPage('#machine=dgx-h100&nodes=2&nccl=2.27.7');
     const slider = page.getByRole('slider', { name: 'Version of NCCL' });
-    expect(await slider.getAttribute('aria-valuetext')).toBe('2.27.7');
+    await eventually(() => slider.getAttribute('aria-valuetext')).toBe('2.27.7');
     await slider.press('ArrowLeft');
     await shows();
     const older = await slider.getAttribute('aria-valuetext');
@@ -252,7 +253,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await shows();
     await tab('Compare').click();
     await shows();
-    expect(await panel().textContent()).toMatch(/NCCL 2\.27\.7/);
+    await eventually(() => panel().textContent()).toMatch(/NCCL 2\.27\.7/);
     const { stdout } = await tccl(['diff', 'dgx-h100', '--nodes', '2', '--nccl', '2.30.7', '--nccl-b', '2.27.7', '--json']);
     const { effects } = JSON.parse(stdout) as { effects: readonly { title: string }[] };
     const named = await panel()
@@ -273,7 +274,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByLabel('Ask a question about the plan').fill('what if NCCL_CROSS');
     await page.locator('#questions option[value="what if NCCL_CROSS_NIC"]').waitFor({ state: 'attached' });
     await page.getByLabel('Set a variable: NAME=VALUE').fill('NCCL_CROSS_NIC=0');
-    expect(await page.locator('#variables option').count()).toBeGreaterThan(200);
+    await eventually(() => page.locator('#variables option').count()).toBeGreaterThan(200);
     await page.getByLabel('Ask a question about the plan').fill('xyzzy');
     await page.keyboard.press('Enter');
     await shows();
@@ -304,10 +305,10 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await tab('Machine').click();
     await shows();
     expect(await loaded()).toBeLessThan(all);
-    expect(await page.locator('rect.t-gpu.chosen').count()).toBe(1);
+    await eventually(() => page.locator('rect.t-gpu.chosen').count()).toBe(1);
     await tab('Paths').click();
     await shows();
-    expect(await page.locator('rect.t-cell.chosen').count()).toBeGreaterThan(16);
+    await eventually(() => page.locator('rect.t-cell.chosen').count()).toBeGreaterThan(16);
   });
 
   it('draws a channel through all nodes, and finds the rail that it crosses', async () => {
@@ -317,13 +318,13 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await shows();
     await panel().getByRole('combobox', { name: 'Channel' }).selectOption('1');
     await panel().filter({ hasText: '1 of 3 cross rails' }).waitFor();
-    expect(await page.locator('path.t-net title').allTextContents()).toContainEqual(
+    await eventually(() => page.locator('path.t-net title').allTextContents()).toContainEqual(
       expect.stringMatching(/^rank \d+ to rank \d+: over the network, out by NET 0 with GPU Direct RDMA, in by NET 1$/),
     );
     await panel().getByRole('combobox', { name: 'Graph' }).selectOption('tree');
     await panel().filter({ hasText: 'tree of channel 1' }).waitFor();
     await page.locator('rect.t-gpu').first().click();
-    expect(await page.locator('rect.t-gpu.chosen').count()).toBe(3);
+    await eventually(() => page.locator('rect.t-gpu.chosen').count()).toBe(3);
   });
 
   it('shows slices on their way by a slider, and waits for no animation', async () => {
@@ -357,7 +358,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await tab('Choice').click();
     await shows();
     await shows();
-    expect(await page.locator('circle.t-measured title').allTextContents()).toEqual([
+    await eventually(() => page.locator('circle.t-measured title').allTextContents()).toEqual([
       expect.stringMatching(/measured 900 us, slower than the interval of the prediction/),
     ]);
   });
@@ -378,8 +379,8 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     });
     await openPage();
     await openFile('sweep.log', sweep.join('\n'));
-    expect(await page.locator('.verdict').textContent()).toContain('gpu-a2 with gpu-a4');
-    expect(await page.locator('rect.t-frame title').allTextContents()).toEqual([
+    await eventually(() => page.locator('.verdict').textContent()).toContain('gpu-a2 with gpu-a4');
+    await eventually(() => page.locator('rect.t-frame title').allTextContents()).toEqual([
       'gpu-a2 with gpu-a4: 150 GB/s, 41 % of the median',
       'gpu-a4 with gpu-a2: 150 GB/s, 41 % of the median',
     ]);
@@ -406,11 +407,11 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
       );
     await shows();
     await panel().getByRole('region', { name: 'ranks 0-1, 3 wait for rank 2' }).waitFor();
-    expect(await page.locator('rect.t-late title').allTextContents()).toEqual([
+    await eventually(() => page.locator('rect.t-late title').allTextContents()).toEqual([
       'rank 2: others wait for it',
       'rank 2: completed 40, all_reduce (others wait for it)',
     ]);
-    expect(await page.locator('rect.t-waits[data-subject="rank/1"]').count()).toBe(1);
+    await eventually(() => page.locator('rect.t-waits[data-subject="rank/1"]').count()).toBe(1);
   });
 
   it('replays profiles of PyTorch on the machine that is set, which can be another one', async () => {
@@ -437,7 +438,9 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
       .filter({ hasText: /Replayed: step measured 130 us/ })
       .waitFor();
     await panel().getByRole('region', { name: 'Ranks of the traces' }).waitFor();
-    expect(await panel().getByRole('region', { name: 'Calls of the traces' }).locator('td').allTextContents()).toContain('4 MiB');
+    await eventually(() =>
+      panel().getByRole('region', { name: 'Calls of the traces' }).locator('td').allTextContents(),
+    ).toContain('4 MiB');
   });
 
   it('follows a running job over its own server, and nothing else', async () => {
@@ -459,7 +462,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
       await page.goto(url);
       await page.locator('.verdict').filter({ hasText: 'rank 2' }).waitFor();
       await panel().getByRole('region', { name: 'ranks 0-1, 3 wait for rank 2' }).waitFor();
-      expect(await page.locator('meta[http-equiv]').getAttribute('content')).toContain("connect-src 'self'");
+      await eventually(() => page.locator('meta[http-equiv]').getAttribute('content')).toContain("connect-src 'self'");
       await expect(page.evaluate("fetch('http://127.0.0.1:9/')")).rejects.toThrow(/Failed to fetch|violates/);
       expect((await fetch(new URL('/events', url))).status).toBe(404);
     } finally {
@@ -485,7 +488,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
       await panel()
         .getByRole('region', { name: /^Calls of the ranks of job/ })
         .waitFor();
-      expect(await page.locator('.findings').textContent()).toMatch(/rank 1: process \d+ on /);
+      await eventually(() => page.locator('.findings').textContent()).toMatch(/rank 1: process \d+ on /);
       for (const [, pid] of started.matchAll(/"pid":(\d+)/g)) process.kill(Number(pid), 'SIGKILL');
       await job.finished;
       await page
@@ -501,7 +504,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
 
   it('walks through the stages of NCCL, and checks an exercise', async () => {
     await openPage('#machine=hgx-a100-4&nodes=2&view=learn');
-    expect(await panel().getByRole('heading').allTextContents()).toEqual([
+    await eventually(() => panel().getByRole('heading').allTextContents()).toEqual([
       ...['Bootstrap ring', 'Peer information', 'From XML to a graph', 'Paths', 'Search of channels', 'NVLS heads'],
       ...['Merge of hosts', 'Trees', 'Connections', 'Tuning', 'Data through FIFOs', 'Exercises'],
     ]);
@@ -521,7 +524,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await expect(tab('Cluster').getAttribute('aria-selected')).resolves.toBe('true');
     await page.goBack();
     await task.filter({ hasText: 'Right.' }).waitFor();
-    expect(await task.getByRole('combobox').inputValue()).toBe('NET');
+    await eventually(() => task.getByRole('combobox').inputValue()).toBe('NET');
   });
 
   it('draws obstacles of the search on the machine, one after the other', async () => {
@@ -530,8 +533,8 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.locator('rect.t-frame').first().waitFor();
     const first = await page.locator('.card > p').last().textContent();
     await page.getByRole('button', { name: 'Next obstacle' }).click();
-    expect(await page.locator('.card > p').last().textContent()).not.toBe(first);
-    expect(await panel().getByText('more steps like it').count()).toBeGreaterThan(0);
+    await eventually(() => page.locator('.card > p').last().textContent()).not.toBe(first);
+    await eventually(() => panel().getByText('more steps like it').count()).toBeGreaterThan(0);
   });
 
   it('compares two machines side by side', async () => {
@@ -539,11 +542,11 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByLabel('Compare with another machine').fill('dgx-a100:2');
     await page.keyboard.press('Enter');
     await panel().filter({ hasText: 'a 2 x dgx-a100' }).waitFor();
-    expect(await page.locator('.sides svg').count()).toBe(4);
-    expect(await page.getByRole('region', { name: 'Decisions' }).textContent()).toContain('channels');
+    await eventually(() => page.locator('.sides svg').count()).toBe(4);
+    await eventually(() => page.getByRole('region', { name: 'Decisions' }).textContent()).toContain('channels');
     const { stdout } = await tccl(['diff', 'dgx-a100', 'dgx-h100', '--nodes', '2', '--json']);
     const { differences } = JSON.parse(stdout) as { differences: readonly { what: string }[] };
-    expect(await page.getByRole('region', { name: 'Decisions' }).getByRole('row').count()).toBe(
+    await eventually(() => page.getByRole('region', { name: 'Decisions' }).getByRole('row').count()).toBe(
       1 + Math.min(200, differences.length),
     );
   });
@@ -563,27 +566,27 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await openFile('topo.txt', matrix);
     await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('the machine in topo.txt');
     // The number of assumptions and the command that ends them can be seen; the page has a field for the rest.
-    expect(await page.locator('.assumed > p').textContent()).toMatch(
+    await eventually(() => page.locator('.assumed > p').textContent()).toMatch(
       /^\d facts are assumed\. To be certain, run on that machine tccl topo detect -o machine\.xml,.*«Hardware»/,
     );
     const facts = page.locator('.assumed li').first();
-    expect(await facts.textContent()).toContain('GPUs are');
+    await eventually(() => facts.textContent()).toContain('GPUs are');
     await page.getByLabel('Hardware', { exact: true }).fill('2 x L40S, 1 x 100G NIC');
     await page.keyboard.press('Enter');
     await facts.filter({ hasText: 'CPUs are' }).waitFor({ state: 'attached' });
-    expect(await page.locator('main').textContent()).toContain('12.5 GB/s');
+    await eventually(() => page.locator('main').textContent()).toContain('12.5 GB/s');
   });
 
   it('opens the XML of lstopo, and several topologies as one cluster', async () => {
     await openPage();
     await openFile('host.xml', lstopoXml(machine('pcie-8-a6000')));
     await page.getByRole('heading', { level: 1 }).filter({ hasText: 'in host.xml' }).waitFor();
-    expect(await page.locator('rect.t-gpu').count()).toBe(8);
+    await eventually(() => page.locator('rect.t-gpu').count()).toBe(8);
     const topology = (name: string) => ({ name: `${name}.xml`, mimeType: '', buffer: Buffer.from(writeXml(machine(name))) });
     await page.getByLabel('Open a file').setInputFiles([topology('hgx-a100-4'), topology('dgx-a100')]);
     await page.getByRole('heading', { level: 1 }).filter({ hasText: 'hgx-a100-4.xml + dgx-a100.xml' }).waitFor();
     await shows();
-    expect(await page.locator('.figures').textContent()).toContain('ranks12');
+    await eventually(() => page.locator('.figures').textContent()).toContain('ranks12');
   });
 
   it('opens what is dropped: outputs of one host in several files are one machine, as for tccl plan FOLDER', async () => {
@@ -621,8 +624,8 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByRole('heading', { level: 1 }).filter({ hasText: 'and 2 other files' }).waitFor();
     await shows();
     // The matrix has the GPUs, the list their model, ibstat the speed of the port.
-    expect(await panel().textContent()).toMatch(/2 GPUs \(sm 90\), 1 network device \(50 GB\/s\)/);
-    expect(await panel().textContent()).toContain('mlx5_7 50 GB/s');
+    await eventually(() => panel().textContent()).toMatch(/2 GPUs \(sm 90\), 1 network device \(50 GB\/s\)/);
+    await eventually(() => panel().textContent()).toContain('mlx5_7 50 GB/s');
     await page.reload();
     await page.getByRole('alert').filter({ hasText: 'open it, a link does not have its contents' }).waitFor();
   });
@@ -669,7 +672,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await dropFolder();
     await page.getByRole('heading', { level: 1 }).filter({ hasText: 'dropped/topo.xml' }).waitFor();
     await shows();
-    expect(await page.locator('.findings').textContent()).toContain('dropped/deep/job.log:1');
+    await eventually(() => page.locator('.findings').textContent()).toContain('dropped/deep/job.log:1');
     served.process.kill('SIGINT');
     await served.finished;
     // Chromium does not read a folder that is dropped on a page from a disk.
@@ -691,7 +694,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await paste('h1', writeXml(machine('hgx-a100-4')));
     await page.getByRole('heading', { level: 1 }).filter({ hasText: 'pasted text' }).waitFor();
     await shows();
-    expect(await page.locator('rect.t-gpu').count()).toBe(4);
+    await eventually(() => page.locator('rect.t-gpu').count()).toBe(4);
     await paste('h1', 'host1:10:10 [0] NCCL WARN NET/IB : Unable to open device mlx5_0\n');
     await page.locator('.findings').filter({ hasText: 'mlx5_0' }).waitFor();
     expect(complaints).toEqual([]);
@@ -722,7 +725,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByRole('heading', { level: 1 }).filter({ hasText: 'incident/topo.xml' }).waitFor();
     await shows();
     await expect(tab('Incident').getAttribute('aria-selected')).resolves.toBe('true');
-    expect(await page.locator('.findings').textContent()).toContain('incident/host1/job.log:2');
+    await eventually(() => page.locator('.findings').textContent()).toContain('incident/host1/job.log:2');
     // Files can be those of several jobs.
     const named = `${(await page.locator('.verdict').textContent()) ?? ''} ${(await page.locator('.also').textContent()) ?? ''}`;
     expect(named).toMatch(/other\.log/);
@@ -767,8 +770,8 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await ask('why 4 nodes');
     const { stdout } = await tccl(['explain', 'dgx-a100', '--nodes', '4', 'why', '4', 'nodes', '--json']);
     const { title, lines } = JSON.parse(stdout) as { title: string; lines: readonly { text: string }[] };
-    expect(await page.locator('.answer h2').textContent()).toBe(title);
-    expect(await page.locator('.answer p').allTextContents()).toEqual(lines.map(({ text }) => text));
+    await eventually(() => page.locator('.answer h2').textContent()).toBe(title);
+    await eventually(() => page.locator('.answer p').allTextContents()).toEqual(lines.map(({ text }) => text));
     await ask('why does GPU 3 use NIC 3');
     await page.locator('.answer').getByRole('button', { name: 'gpu 3' }).first().click();
     await page.locator('rect.chosen').first().waitFor();
@@ -779,12 +782,12 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await ask('what limits all-to-all');
     const { stdout } = await tccl(['explain', 'dgx-h100', '--nodes', '2', 'what', 'limits', 'all-to-all', '--json']);
     const { title, lines } = JSON.parse(stdout) as { title: string; lines: readonly { text: string }[] };
-    expect(await page.locator('.answer h2').textContent()).toBe(title);
+    await eventually(() => page.locator('.answer h2').textContent()).toBe(title);
     expect(title).toContain('AllToAll');
-    expect(await page.locator('.answer p').allTextContents()).toEqual(lines.map(({ text }) => text));
+    await eventually(() => page.locator('.answer p').allTextContents()).toEqual(lines.map(({ text }) => text));
     await page.locator('.answer').getByRole('button', { name: 'AllToAll' }).first().click();
     await shows();
-    expect(await panel().getByRole('combobox', { name: 'Times of' }).inputValue()).toBe('AllToAll');
+    await eventually(() => panel().getByRole('combobox', { name: 'Times of' }).inputValue()).toBe('AllToAll');
   });
 
   it('finds why the second network port is idle: no ring goes over its link, and its GPU has one as near', async () => {
@@ -803,7 +806,9 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await idle.dispatchEvent('click');
     await panel().getByText('No ring goes over the selected link.').waitFor();
     await ask(`why is NIC ${number} idle`);
-    expect(await page.locator('.answer').textContent()).toContain(`NIC ${number} is as near, but no channel of GPU 0 uses it.`);
+    await eventually(() => page.locator('.answer').textContent()).toContain(
+      `NIC ${number} is as near, but no channel of GPU 0 uses it.`,
+    );
   });
 
   it('names the channels over a link, the path of a cell, and the reason of a band', async () => {
@@ -819,7 +824,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await shows();
     await page.locator('text[data-subject="path/DEV/0-1b000>NET/0-4"]').click();
     await panel().locator('.card > p').filter({ hasText: 'GPU 0 to NET 4: PXN' }).waitFor();
-    expect(await panel().locator('.card rect.t-frame').count()).toBe(2);
+    await eventually(() => panel().locator('.card rect.t-frame').count()).toBe(2);
     await tab('Choice').click();
     await shows();
     await page.locator('rect[data-subject^="call/AllReduce/"]').last().click();
@@ -855,7 +860,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
       .getByText(/hosts have different numbers of NICs: dgx-h100 \(changed\) 7, dgx-h100 8/)
       .waitFor();
     // Names stay as they are written.
-    expect(await page.locator('.limit').allTextContents()).toEqual([
+    await eventually(() => page.locator('.limit').allTextContents()).toEqual([
       expect.stringMatching(/^dgx-h100 \(changed\): [A-Z]/),
       expect.stringMatching(/^dgx-h100: [A-Z]/),
     ]);
@@ -938,9 +943,9 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
       .waitFor();
     // The page answers while its worker reads.
     await page.getByLabel('Ask a question about the plan').fill('typed meanwhile');
-    expect(await page.locator('main').getAttribute('aria-busy')).toBe('true');
+    await eventually(() => page.locator('main').getAttribute('aria-busy')).toBe('true');
     await shows();
-    expect(await page.locator('.findings').textContent()).toContain('mlx5_0');
+    await eventually(() => page.locator('.findings').textContent()).toContain('mlx5_0');
     rmSync(file);
   });
 
@@ -1045,7 +1050,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     const [saved] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save all' }).click()]);
     expect(JSON.parse(readFileSync(await saved.path(), 'utf8'))).toMatchObject({ files: [] });
     // A broken XML shows the place.
-    expect(await page.locator('.excerpt').allTextContents()).toEqual(name === 'cut.xml' ? ['2: <cpu numaid="0" '] : []);
+    await eventually(() => page.locator('.excerpt').allTextContents()).toEqual(name === 'cut.xml' ? ['2: <cpu numaid="0" '] : []);
   });
 
   it('names the nearest variable and machine', async () => {
@@ -1077,14 +1082,14 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await field.fill('dgx-a100:1');
     await page.evaluate('held.then(({ release }) => release())');
     await page.locator('#machines option').first().waitFor({ state: 'attached' });
-    expect(await field.inputValue()).toBe('dgx-a100:1');
+    await eventually(() => field.inputValue()).toBe('dgx-a100:1');
     await field.press('Enter');
     await page.waitForURL(/machine=dgx-a100&nodes=1/);
-    expect(await field.inputValue()).toBe('dgx-a100');
+    await eventually(() => field.inputValue()).toBe('dgx-a100');
     await field.fill('dgx-a100:3');
     await field.press('Enter');
     await page.waitForURL(/machine=dgx-a100&nodes=3/);
-    expect(await field.inputValue()).toBe('dgx-a100');
+    await eventually(() => field.inputValue()).toBe('dgx-a100');
   });
 
   it.each([false, true])('has no barriers that axe finds, dark: %s', async (dark) => {
