@@ -4,7 +4,8 @@ import tseslint from 'typescript-eslint';
 
 /**
  * The rooms of each wing, and the rooms of all wings that each may import. Files beside the rooms (errors.ts, parameters.ts …)
- * are for all. docs/architecture.md tells what lives in each.
+ * are for all. A room in a room (algorithms/memory) may import the files beside it; others need to list it. docs/architecture.md
+ * tells what lives in each.
  */
 const wings = {
   planner: {
@@ -32,19 +33,53 @@ const wings = {
     bootstrap: ['progress', 'device'],
     launch: ['bootstrap', 'progress', 'detect'],
     transport: ['bootstrap', 'device'],
-    algorithms: ['transport', 'launch', 'bootstrap', 'progress', 'device', 'planner/graph', 'planner/schedule'],
+    algorithms: ['transport', 'launch', 'bootstrap', 'progress', 'device', 'planner/schedule'],
+    'algorithms/memory': ['algorithms', 'launch', 'bootstrap', 'progress', 'device'],
+    'algorithms/connections': [
+      'algorithms',
+      'aggregator',
+      'transport',
+      'bootstrap',
+      'progress',
+      'device',
+      'planner/graph',
+      'planner/schedule',
+    ],
     messages: ['algorithms', 'transport', 'bootstrap', 'progress', 'device'],
     objects: ['messages', 'algorithms', 'bootstrap', 'device'],
     operators: ['algorithms', 'device'],
+    aggregator: ['algorithms', 'algorithms/connections', 'transport', 'bootstrap', 'progress', 'device'],
     windows: ['messages', 'algorithms', 'transport', 'bootstrap', 'progress', 'device'],
-    programs: ['messages', 'algorithms', 'transport', 'bootstrap', 'progress', 'device', 'planner/schedule'],
-    threads: ['windows', 'messages', 'algorithms', 'transport', 'launch', 'bootstrap', 'progress', 'device'],
-    observe: ['algorithms', 'bootstrap', 'device', 'planner/graph'],
+    programs: [
+      'messages',
+      'algorithms',
+      'algorithms/connections',
+      'transport',
+      'bootstrap',
+      'progress',
+      'device',
+      'planner/schedule',
+    ],
+    threads: [
+      'aggregator',
+      'windows',
+      'messages',
+      'algorithms',
+      'algorithms/memory',
+      'algorithms/connections',
+      'transport',
+      'launch',
+      'bootstrap',
+      'progress',
+      'device',
+    ],
+    observe: ['algorithms', 'algorithms/connections', 'bootstrap', 'device', 'planner/graph'],
     pool: ['communicator', 'launch', 'bootstrap', 'device'],
     page: ['communicator', 'pool', 'launch', 'bootstrap', 'progress', 'device'],
     channels: [
       'observe',
       'algorithms',
+      'algorithms/connections',
       'bootstrap',
       'detect',
       'planner/plan',
@@ -53,6 +88,7 @@ const wings = {
       'planner/topology',
     ],
     communicator: [
+      'aggregator',
       'channels',
       'observe',
       'objects',
@@ -62,6 +98,8 @@ const wings = {
       'programs',
       'messages',
       'algorithms',
+      'algorithms/memory',
+      'algorithms/connections',
       'transport',
       'launch',
       'bootstrap',
@@ -76,6 +114,15 @@ const wings = {
 
 /** The runtime takes what differs between platforms from one room. */
 const ofThePlatform = [{ regex: '^node:', message: 'Take it from src/runtime/platform, as #platform/NAME.' }];
+
+/** Pattern of the paths by which modules of a room name another room of their wing. */
+const waysTo = (other, room) => {
+  const [outer, inner] = other.split('/');
+  const [outerOwn, innerOwn] = room.split('/');
+  return inner === undefined || outer !== outerOwn
+    ? `((\\.\\./)+|#seam/)${other}/`
+    : `${innerOwn === undefined ? '\\.' : '\\.\\.'}/${inner}/`;
+};
 
 /** The rule of a room: of its own wing the listed rooms; of the planner the listed rooms; nothing of what stands above. */
 const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
@@ -93,7 +140,9 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
           'error',
           {
             patterns: [
-              ...(forbidden.length === 0 ? [] : [{ regex: `^((\\.\\./)+|#seam/)(${forbidden.join('|')})/`, message }]),
+              ...(forbidden.length === 0
+                ? []
+                : [{ regex: `^(${forbidden.map((other) => waysTo(other, room)).join('|')})`, message }]),
               ...(wing === 'planner'
                 ? []
                 : [

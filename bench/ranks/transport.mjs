@@ -6,8 +6,8 @@
 import { createServer, connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 import { encodeCall } from '../../dist/runtime/algorithms/call.js';
-import { ringInOrder } from '../../dist/runtime/algorithms/channels.js';
-import { NetworkEngine } from '../../dist/runtime/algorithms/network-engine.js';
+import { ringInOrder } from '../../dist/runtime/algorithms/connections/channels.js';
+import { NetworkEngine } from '../../dist/runtime/algorithms/connections/network-engine.js';
 import { loadLibc } from '../../dist/runtime/device/libc.js';
 import { Segment } from '../../dist/runtime/device/segment.js';
 import { Team } from '../../dist/runtime/device/team.js';

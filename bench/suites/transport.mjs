@@ -10,8 +10,8 @@ import { Worker } from 'node:worker_threads';
 import { runCommand } from '../lib/processes.mjs';
 import { messageOf } from '../lib/suite.mjs';
 import { formatUs, table } from '../lib/table.mjs';
-import { countsRoom, HEADER_BYTES } from '../../dist/runtime/algorithms/exchange.js';
-import { ringFifo } from '../../dist/runtime/algorithms/ring.js';
+import { countsRoom, HEADER_BYTES } from '../../dist/runtime/algorithms/connections/exchange.js';
+import { ringFifo } from '../../dist/runtime/algorithms/connections/ring.js';
 import { Segment } from '../../dist/runtime/device/segment.js';
 import { createMemory } from '../../dist/runtime/device/shared-memory.js';
 

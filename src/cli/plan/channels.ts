@@ -2,7 +2,7 @@ import { inFile, InputError, InvalidUsageError } from '../../errors.js';
 import { parseXml } from '../../planner/topology/xml/parse.js';
 import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { validateTopology } from '../../planner/topology/xml/validate.js';
-import type { Channels } from '../../runtime/algorithms/channels.js';
+import type { Channels } from '../../runtime/algorithms/connections/channels.js';
 import { searchMachine } from '../../runtime/channels/host-graphs.js';
 import { joinHosts } from '../../runtime/channels/join-hosts.js';
 import { connectionLines, ringLines, treesLine } from '../../runtime/observe/channel-lines.js';

@@ -28,7 +28,7 @@ import { ConnectionTable, type Schedule, type ScheduledCall, type Worker } from 
  *     owner   see ShareMoves and ExchangeMoves (hierarchical-moves.ts)
  *     down    the owner ──► its range of the output
  *
- * A rank has one worker for each share and direction. The runtime executes these moves (runtime/algorithms/hierarchical.ts), the
+ * A rank has one worker for each share and direction. The runtime executes these moves (runtime/algorithms/connections/hierarchical.ts), the
  * verifier checks them.
  */
 

@@ -1,7 +1,7 @@
 import type { Local, Move } from './schedule.js';
 
 /*
- * Moves of workers as state machines. The runtime executes them (runtime/algorithms/worker-track.ts); eachMove() makes a
+ * Moves of workers as state machines. The runtime executes them (runtime/algorithms/connections/worker-track.ts); eachMove() makes a
  * schedule of them, for the verifier and the simulator.
  */
 

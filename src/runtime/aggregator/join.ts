@@ -1,5 +1,5 @@
 import { SystemError } from '../../errors.js';
-import { HEADER_BYTES } from '../algorithms/exchange.js';
+import { HEADER_BYTES } from '../algorithms/connections/exchange.js';
 import { BUFFER_SLICE_BYTES } from '../algorithms/slices.js';
 import type { FifoSize } from '../transport/transport.js';
 

@@ -1,7 +1,7 @@
 import { SystemError, TcclError } from '../../errors.js';
 import { callMismatch } from '../algorithms/mismatch.js';
 import { operatorOf, readCall } from '../algorithms/call.js';
-import { HEADER_BYTES, HEADER_WORDS } from '../algorithms/exchange.js';
+import { HEADER_BYTES, HEADER_WORDS } from '../algorithms/connections/exchange.js';
 import { WaitChains } from '../algorithms/wait-chains.js';
 import type { Segment } from '../device/segment.js';
 import { operatorCode, PREMUL_SUM } from '../device/types.js';

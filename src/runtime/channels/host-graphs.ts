@@ -9,7 +9,7 @@ import { buildSystem } from '../../planner/topology/build/build-system.js';
 import { withoutEmptyBranches } from '../../planner/topology/combine/prune.js';
 import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { writeXml } from '../../planner/topology/xml/write.js';
-import type { ReachedNic } from '../algorithms/channels.js';
+import type { ReachedNic } from '../algorithms/connections/channels.js';
 
 type GraphFile = NonNullable<PrepareOptions['graphFile']>;
 

@@ -3,7 +3,7 @@ import type { HostContribution } from '../../planner/graph/merge/contribution.js
 import { nvlsHeadRanks } from '../../planner/graph/merge/nvls.js';
 import { TREE_ARITY } from '../../planner/graph/merge/trees.js';
 import { defaultParameters } from '../../planner/parameters.js';
-import type { Channels, ReachedNic, RingChannel, TreeChannel } from '../algorithms/channels.js';
+import type { Channels, ReachedNic, RingChannel, TreeChannel } from '../algorithms/connections/channels.js';
 
 /** A host of a communicator, with its own decisions. */
 export interface PlannedHost {

@@ -1,5 +1,5 @@
 import { isLinkLocal, isLoopback } from '../bootstrap/address.js';
-import type { Channels } from '../algorithms/channels.js';
+import type { Channels } from '../algorithms/connections/channels.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { nameMatcher, unusedInterfaces, type ChosenInterface, type Interface, type Nic } from '../bootstrap/interfaces.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';

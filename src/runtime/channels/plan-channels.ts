@@ -7,7 +7,7 @@ import type { RanksByHost } from '../../planner/schedule/ranks-by-host.js';
 import type { HostContribution } from '../../planner/graph/merge/contribution.js';
 import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { writeXml } from '../../planner/topology/xml/write.js';
-import { ringInOrder, type Channels, type ReachedNic } from '../algorithms/channels.js';
+import { ringInOrder, type Channels, type ReachedNic } from '../algorithms/connections/channels.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { packError, thrownByEveryRank, unpackError, type TransferredError } from '../failure/transfer.js';
 import type { Nic } from '../bootstrap/interfaces.js';

@@ -4,7 +4,7 @@ import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { secretOf } from '../bootstrap/unique-id.js';
 import type { RanksByHost } from '../../planner/schedule/ranks-by-host.js';
 import type { Algorithm } from '../algorithms/call.js';
-import { ringInOrder, type Channels } from '../algorithms/channels.js';
+import { ringInOrder, type Channels } from '../algorithms/connections/channels.js';
 import { carriesOut, isOverConnections } from '../algorithms/traits.js';
 import { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
@@ -18,12 +18,12 @@ import { smallBytesOf, type EngineContext } from './engine-context.js';
 import { spinsFor } from '../progress/backoff.js';
 import { algorithmsIn, defaultTable, isOfAggregators, type ChoiceContext } from '../algorithms/choose-algorithm.js';
 import { CompositeEngine } from '../algorithms/composite-engine.js';
-import { DirectEngine } from '../algorithms/direct-engine.js';
+import { DirectEngine } from '../algorithms/memory/direct-engine.js';
 import { startDirectThreads } from '#seam/threads/direct-threads';
 import type { Engine } from '../algorithms/engine.js';
 import { observersOf, type FeedbackContext } from '#seam/observe/feedback';
 import { ObservedEngine } from '../observe/observed-engine.js';
-import { dataHost, interfaceFor, ranksByHost } from '../algorithms/data-host.js';
+import { dataHost, interfaceFor, ranksByHost } from '../algorithms/connections/data-host.js';
 import { tableOf, timesFor } from '../algorithms/profile.js';
 import { shorterLimit } from '../progress/wait-limits.js';
 
@@ -75,7 +75,7 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
   let ring: FeedbackContext['ring'];
   if (used.includes('direct')) engines.direct = await directEngine(context, nThreads);
   if (used.includes('nvls'))
-    engines.nvls = await (await import('../algorithms/nvls-engine.js')).NvlsEngine.open(bootstrap, team, libc);
+    engines.nvls = await (await import('../algorithms/memory/nvls-engine.js')).NvlsEngine.open(bootstrap, team, libc);
   let plan: ChannelPlan | undefined;
   if (overNetwork.length > 0) {
     const planned = await channelsOf(context);

@@ -54,7 +54,7 @@ import { checkWindow } from '../windows/window-arguments.js';
 import type { AnyProgram } from '../../planner/schedule/program.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
-import { dataHost } from '../algorithms/data-host.js';
+import { dataHost } from '../algorithms/connections/data-host.js';
 import { ProgramRunner, type ScheduleMaker } from '../programs/program.js';
 import type { Window } from '../windows/window.js';
 
@@ -408,7 +408,7 @@ export class Communicator extends MessageCalls {
             number: ++this.#programs,
             connect: async (size, ends) => {
               const host = dataHost(bootstrap, network, id);
-              const { connectBeside } = await import('../algorithms/open-network.js');
+              const { connectBeside } = await import('../algorithms/connections/open-network.js');
               return connectBeside({ bootstrap, shared, team, libc, net, host, secret: secretOf(id) }, size, ends, signal);
             },
             checkUsable: (call) => this.#checkUsable(call),

@@ -1,9 +1,9 @@
 import type { Algorithm, CallKind } from '../algorithms/call.js';
-import type { Channels } from '../algorithms/channels.js';
+import type { Channels } from '../algorithms/connections/channels.js';
 import { sharesOf } from '../../planner/schedule/ranks-by-host.js';
-import { collnetHeads } from '../algorithms/collnet-trees.js';
+import { collnetHeads } from '../algorithms/connections/collnet-trees.js';
 import { ringParts } from '../algorithms/slices.js';
-import { takesOnePhase } from '../algorithms/direct-small.js';
+import { takesOnePhase } from '../algorithms/memory/direct-small.js';
 import { counted } from '../../counted.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { describeValue } from '../../describe-value.js';

@@ -1,5 +1,5 @@
 import type { CallQueue } from '../algorithms/call-queue.js';
-import { raiseTeamAbort } from '../algorithms/direct-engine.js';
+import { raiseTeamAbort } from '../algorithms/memory/direct-engine.js';
 import { ownFaultOf } from '#seam/bootstrap/liveness';
 import { withHosts } from '../bootstrap/peer-info.js';
 import type { CallRecorder } from '../device/board.js';

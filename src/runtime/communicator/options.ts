@@ -16,7 +16,7 @@ import { LONGEST_MS } from './config.js';
 import type { TopologyFiles } from '../channels/plan-channels.js';
 import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from '../observe/debug-settings.js';
 
-/** Protocols of a ring: algorithms/ring.ts. */
+/** Protocols of a ring: algorithms/connections/ring.ts. */
 const protocols = ['simple', 'll'] as const;
 export type Protocol = (typeof protocols)[number];
 

@@ -19,10 +19,10 @@ import { unlessAborted } from '../abort-signals.js';
 import { connectsInAdvance, netOf, type RankFacts } from './agree.js';
 import { chooseEngine } from './choose-engine.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
-import { mostNicPairs, nicsBetween, type Channels } from '../algorithms/channels.js';
+import { mostNicPairs, nicsBetween, type Channels } from '../algorithms/connections/channels.js';
 import type { Algorithm } from '../algorithms/call.js';
 import { engineThreads, type CommunicatorConfig } from './config.js';
-import { dataHost } from '../algorithms/data-host.js';
+import { dataHost } from '../algorithms/connections/data-host.js';
 import type { InitOptions } from './init-options.js';
 import type { RuntimeSettings } from './options.js';
 

@@ -1,4 +1,4 @@
-import type { Channels } from '../algorithms/channels.js';
+import type { Channels } from '../algorithms/connections/channels.js';
 
 /**
  * Channels in the lines of NCCL's log, without what precedes them. `tccl plan --topology` prints the same lines as a rank with

@@ -4,7 +4,7 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { ChosenInterface } from '../bootstrap/interfaces.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
 import { version } from '../../version.js';
-import type { Channels } from '../algorithms/channels.js';
+import type { Channels } from '../algorithms/connections/channels.js';
 import { algorithmsIn, rangesText, type AlgorithmTable } from '../algorithms/choose-algorithm.js';
 import { fileNamed } from './append-file.js';
 import { connectionLines, ringLines, treesLine } from './channel-lines.js';

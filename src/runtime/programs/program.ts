@@ -8,11 +8,11 @@ import { verifySchedule } from '../../planner/schedule/verify.js';
 import { InputError, InvalidArgumentError, InvalidUsageError, withRank } from '../../errors.js';
 import { checkArray, type CallOptions, type TimedCallOptions } from '../algorithms/arguments.js';
 import { callKindOf, encodeCall } from '../algorithms/call.js';
-import { Exchange, HEADER_BYTES } from '../algorithms/exchange.js';
+import { Exchange, HEADER_BYTES } from '../algorithms/connections/exchange.js';
 import { Operand } from '../algorithms/operand.js';
 import type { Observe } from '../algorithms/operation.js';
 import { describeValue } from '../../describe-value.js';
-import { type RankWork, scheduleEnds, ScheduleTracks, workOf } from '../algorithms/schedule-tracks.js';
+import { type RankWork, scheduleEnds, ScheduleTracks, workOf } from '../algorithms/connections/schedule-tracks.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
 import { oddRanksOf } from '../bootstrap/rank-list.js';
@@ -26,7 +26,7 @@ import { checkAlone, refused } from '../messages/running-group.js';
 import { limited, type TimedCallParts } from '../messages/timed-call.js';
 import type { PeerConnections } from '../transport/peers.js';
 import type { FifoSize } from '../transport/transport.js';
-import type { Ends } from '../algorithms/algorithm.js';
+import type { Ends } from '../algorithms/connections/algorithm.js';
 
 /** A schedule for every size, such as one from a plan. Its connections are the same for all sizes. */
 export interface ScheduleMaker {

@@ -8,7 +8,7 @@ import { packReason } from '../failure/transfer.js';
 import { PARK_AFTER_MS } from '../progress/backoff.js';
 import { progressHere, type Waitable } from '../progress/progress.js';
 import type { WakeSources } from '../progress/parking.js';
-import { DirectEngine } from '../algorithms/direct-engine.js';
+import { DirectEngine } from '../algorithms/memory/direct-engine.js';
 import { callAt, EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memory.js';
 import { shorterOf } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';

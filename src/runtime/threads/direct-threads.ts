@@ -1,13 +1,13 @@
 import { once } from '#platform/events';
 import { Worker } from '#platform/threads';
-import { mostRoomBytes } from '../algorithms/direct-small.js';
-import { stageMemoryBytes } from '../algorithms/direct-staging.js';
-import { tablesMemoryBytes } from '../algorithms/direct-tables.js';
+import { mostRoomBytes } from '../algorithms/memory/direct-small.js';
+import { stageMemoryBytes } from '../algorithms/memory/direct-staging.js';
+import { tablesMemoryBytes } from '../algorithms/memory/direct-tables.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { SystemError } from '../../errors.js';
-import { doingInTeam, raiseTeamAbort } from '../algorithms/direct-engine.js';
-import { TeamWaitChains } from '../algorithms/team-wait-chains.js';
+import { doingInTeam, raiseTeamAbort } from '../algorithms/memory/direct-engine.js';
+import { TeamWaitChains } from '../algorithms/memory/team-wait-chains.js';
 import type { DirectThreadData } from './direct-thread.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import { ThreadEngine, type EngineThread } from './thread-engine.js';

@@ -6,7 +6,7 @@ import { packReason, unpackReason } from '../failure/transfer.js';
 import { answerer } from './bootstrap-proxy.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './network-thread.js';
-import { networkMemoryBytes, type NetworkOptions } from '../algorithms/open-network.js';
+import { networkMemoryBytes, type NetworkOptions } from '../algorithms/connections/open-network.js';
 import { ThreadEngine } from './thread-engine.js';
 import type { WaitLimits } from '../progress/wait-limits.js';
 import { ownModule } from '../../own-module.js';

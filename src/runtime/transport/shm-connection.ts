@@ -13,7 +13,7 @@ import type { Connection, FifoSize } from './transport.js';
  *     0      tail u32, sender's state u32, bytes of its reason u32          written by the sender
  *     64     length of each step's message u32[steps]
  *     128    head u32, receiver's state u32, bytes of its reason u32        written by the receiver
- *     192    where the output of its call is (algorithms/exchange.ts)       written by the receiver
+ *     192    where the output of its call is (algorithms/connections/exchange.ts)       written by the receiver
  *     256    the sender's reason for an abort
  *     1152   the receiver's
  *     2048   the sender's report that it waits (device/wait-report.ts)

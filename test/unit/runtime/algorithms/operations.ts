@@ -21,7 +21,7 @@ import {
   type OperatorName,
 } from '../../../../src/runtime/device/types.js';
 import { elementsOf, extremePair, reduceElements, scaledSum, type Element, type Pair } from '../device/reference.js';
-import { generator } from './networks.js';
+import { generator } from './connections/networks.js';
 
 /** One of several ranks in one thread. */
 export interface Member {

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { defaultTable } from '../../../../src/runtime/algorithms/choose-algorithm.js';
 import { defaultProfile } from '../../../../src/runtime/algorithms/default-profile.js';
 import { explainCall } from '../../../../src/runtime/communicator/explain.js';
-import type { Channels } from '../../../../src/runtime/algorithms/channels.js';
+import type { Channels } from '../../../../src/runtime/algorithms/connections/channels.js';
 import {
   machineName,
   profileFor,

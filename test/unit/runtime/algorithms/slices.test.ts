@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { pairs } from '../../../../src/runtime/algorithms/pairs.js';
-import { registry } from '../../../../src/runtime/algorithms/registry.js';
-import { ring } from '../../../../src/runtime/algorithms/ring.js';
+import { pairs } from '../../../../src/runtime/algorithms/connections/pairs.js';
+import { registry } from '../../../../src/runtime/algorithms/connections/registry.js';
+import { ring } from '../../../../src/runtime/algorithms/connections/ring.js';
 import { sliceOfBuffers } from '../../../../src/runtime/algorithms/slices.js';
 import { messageFifo } from '../../../../src/runtime/messages/p2p-socket.js';
 import { FRAME_HEADER_BYTES } from '../../../../src/runtime/transport/socket-frames.js';

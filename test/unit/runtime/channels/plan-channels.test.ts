@@ -5,7 +5,7 @@ import { afterAll, expect, test } from 'vitest';
 import type { Bootstrap } from '../../../../src/runtime/bootstrap/bootstrap.js';
 import { planChannels, type ChannelPlan, type TopologyFiles } from '../../../../src/runtime/channels/plan-channels.js';
 import type { RankLocation } from '../../../../src/runtime/channels/location.js';
-import { ranksByHost } from '../../../../src/runtime/algorithms/data-host.js';
+import { ranksByHost } from '../../../../src/runtime/algorithms/connections/data-host.js';
 import { rejection, withRanks } from '../bootstrap/ranks.js';
 import { madeTopology } from './made-topology.js';
 

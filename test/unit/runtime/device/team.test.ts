@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { callKinds, DONE, PENDING } from '../../../../src/runtime/device/kernels/kernels.js';
-import { DirectEngine } from '../../../../src/runtime/algorithms/direct-engine.js';
+import { DirectEngine } from '../../../../src/runtime/algorithms/memory/direct-engine.js';
 import { markDead, rankStates } from '../../../../src/runtime/device/rank-lines.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';

@@ -2,7 +2,7 @@ import type { EngineCall } from '../../../../src/runtime/algorithms/queued-call.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { CallDetails, CallKind } from '../../../../src/runtime/algorithms/call.js';
-import { DirectEngine } from '../../../../src/runtime/algorithms/direct-engine.js';
+import { DirectEngine } from '../../../../src/runtime/algorithms/memory/direct-engine.js';
 import type { PlacedCall } from '../../../../src/runtime/threads/engine-thread-memory.js';
 import type { Engine } from '../../../../src/runtime/algorithms/engine.js';
 import { sharesOf } from '../../../../src/runtime/threads/shared-calls.js';

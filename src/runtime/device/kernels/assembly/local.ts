@@ -8,7 +8,7 @@
 //  small (one phase)   post the data; wait for all posts; each rank takes its result from them.
 //  direct (two phases) all-reduce: post the addresses; wait for all posts; each rank reduces its share of all inputs
 //                      into all outputs (like NVLS's heads, in shared memory); finished; wait until all have finished.
-//  meet, finish        the two halves of the above for all other calls, whose work algorithms/direct-exchange.ts does in between.
+//  meet, finish        the two halves of the above for all other calls, whose work algorithms/memory/direct-exchange.ts does in between.
 
 import { ALL_REDUCE, ALL_TO_ALL, BROADCAST, EXSCAN, GATHER, kindIn, operatorIn, REDUCE, REDUCE_SCATTER, SCAN, SCATTER, typeIn } from './calls';
 import { PREMUL_SUM, sizeShift } from './codes';
@@ -184,7 +184,7 @@ export function small(code_: i32, root_: i32, send_: usize, recv_: usize, count:
 }
 
 /**
- * Posts a call and the addresses of this rank's arrays (words that only algorithms/direct-exchange.ts reads, at postAddress()
+ * Posts a call and the addresses of this rank's arrays (words that only algorithms/memory/direct-exchange.ts reads, at postAddress()
  * + 8, the last one an f64), and waits for all other posts: MET.
  */
 export function meet(code_: i32, root_: i32, count: u32, word0: u32, word1: u32, word2: u32, word3: u32, place: f64, spins: i32): i32 {
