@@ -344,6 +344,7 @@ export default tseslint.config(
     rules: { 'no-fallthrough': 'off' },
   },
   { files: ['examples/page/{main,rank}.mjs'], languageOptions: { globals: globals.browser } },
+  { files: ['examples/gpu/*.mjs', 'test/tensors/*.mjs'], languageOptions: { globals: globals.browser } },
   { files: ['examples/**/*', 'bench/**/*', 'test/**/*', 'testing/**/*'], rules: { 'no-console': 'off' } },
   {
     files: ['src/cli/**/*.ts'],

@@ -120,7 +120,7 @@ async function joinForBrowsers(inputs) {
     name: (id, context) => ((imported ??= withImports(entry, context)).has(id) ? 'joined' : null),
   };
   const bundle = await rolldown({
-    input: { index: entry, webgpu: join(modules, 'webgpu/index.js') },
+    input: { index: entry, webgpu: join(modules, 'webgpu/index.js'), ddp: join(modules, 'ddp/index.js') },
     platform: 'browser',
     resolve: { conditionNames: ['browser'] },
     // Neither Node's modules nor names of ours without a form for pages.

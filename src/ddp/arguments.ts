@@ -59,40 +59,73 @@ export function checkTensors<Tensor>(call: string, tensors: Tensors<Tensor>): vo
   if (missing.length === 0) return;
   throw new InvalidArgumentError(
     'ARGUMENT_TYPE',
-    `${call}: tensors is tfjsTensors(tf), onnxTensors(ort) or an object with functions of these names, not ${describeValue(tensors)}, which has no ${missing.join(', ')}`,
+    `${call}: tensors is tfjsTensors(tf), onnxTensors(ort), deviceTensors(gpu) or an object with functions of these names, not ${describeValue(tensors)}, which has no ${missing.join(', ')}`,
   );
 }
 
-/** The elements of a parameter or gradient; `what` begins the message of an error. */
-export function elementsOf<Tensor>(tensors: Tensors<Tensor>, tensor: Tensor, what: string): NumericArray {
-  let array: unknown;
-  try {
-    array = tensors.read(tensor);
-  } catch (cause) {
-    if (cause instanceof TcclError) throw cause;
+/** The elements of a parameter or gradient, as `tensors.read` gives them; `what` begins the message of an error. */
+export function elementsOf<Tensor>(
+  tensors: Tensors<Tensor>,
+  tensor: Tensor,
+  what: string,
+  into?: NumericArray,
+): NumericArray | Promise<NumericArray> {
+  const unreadable = (cause: unknown): TcclError => {
+    if (cause instanceof TcclError) return cause;
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `${what} is ${describeValue(tensor)}, no tensor to read: ${why}`, { cause });
+    return new InvalidArgumentError('ARGUMENT_TYPE', `${what} is ${describeValue(tensor)}, no tensor to read: ${why}`, { cause });
+  };
+  let array: NumericArray | Promise<NumericArray>;
+  try {
+    array = tensors.read(tensor, into);
+  } catch (cause) {
+    throw unreadable(cause);
   }
+  if (!(array instanceof Promise)) return checkElements(array, what);
+  return array.then(
+    (elements) => checkElements(elements, what),
+    (cause: unknown) => {
+      const error = unreadable(cause);
+      // Thrown by a call of the device, which does not name the tensor.
+      if (error === cause) error.message = `${what}: ${error.message}`;
+      throw error;
+    },
+  );
+}
+
+function checkElements(array: unknown, what: string): NumericArray {
   if (ArrayBuffer.isView(array)) return array as NumericArray;
   const advice = Array.isArray(array) ? ': Float32Array.from(x)' : '';
   throw new InvalidArgumentError('ARGUMENT_TYPE', `${what} is ${describeValue(array)}; pass a typed array${advice}`);
 }
 
-/** The forms of parameters. Throws `ARGUMENT_TYPE` for those that have no floating-point numbers, or have two names. */
-export function formsOf<Tensor>(entries: readonly [string, Tensor][], tensors: Tensors<Tensor>): ParameterForm[] {
+/** A parameter with its elements, which may be the tensor's own. */
+export interface ReadParameter<Tensor> {
+  readonly form: ParameterForm;
+  readonly tensor: Tensor;
+  readonly array: NumericArray;
+}
+
+/** Reads parameters. Throws `ARGUMENT_TYPE` for those that have no floating-point numbers, or have two names. */
+export async function readParameters<Tensor>(
+  entries: readonly [string, Tensor][],
+  tensors: Tensors<Tensor>,
+): Promise<ReadParameter<Tensor>[]> {
   const names = new Map<Tensor, string>();
-  return entries.map(([name, parameter]) => {
+  const reads: ReadParameter<Tensor>[] = [];
+  for (const [name, tensor] of entries) {
     const what = `dataParallel: parameter ${name}`;
     const refuse = (why: string): InvalidArgumentError => new InvalidArgumentError('ARGUMENT_TYPE', `${what} ${why}`);
-    const array = elementsOf(tensors, parameter, what);
-    const twin = names.get(parameter);
+    const array = await elementsOf(tensors, tensor, what);
+    const twin = names.get(tensor);
     if (twin !== undefined) throw refuse(`is the same array as ${twin}; pass it once, and add up its gradients`);
-    names.set(parameter, name);
-    const type = dataTypeOf(array, tensors.typeOf(parameter), what);
+    names.set(tensor, name);
+    const type = dataTypeOf(array, tensors.typeOf(tensor), what);
     if (!type.isFloat)
       throw refuse(`is of ${type.name}, whose averages would be cut to whole numbers; pass it to comm.broadcast instead`);
-    return formOf(name, array, tensors.typeOf(parameter));
-  });
+    reads.push({ form: formOf(name, array, tensors.typeOf(tensor)), tensor, array });
+  }
+  return reads;
 }
 
 export function checkMetrics(metrics: Readonly<Record<string, number>>, weight: number): void {

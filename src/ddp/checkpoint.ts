@@ -11,7 +11,10 @@ import { emptyOf, plainArrays, type Tensors } from './tensors.js';
 
 /** Options of saveCheckpoint(). */
 export interface SaveOptions<Tensor> {
-  /** Access to the tensors of a library: `tfjsTensors(tf)`, `onnxTensors(ort)`. Default: parameters are typed arrays. */
+  /**
+   * Access to the tensors of a library or a device: `tfjsTensors(tf)`, `onnxTensors(ort)`, `deviceTensors(gpu)`. Default:
+   * parameters are typed arrays.
+   */
   readonly tensors?: Tensors<Tensor> | undefined;
   /** Texts by name, which loadCheckpoint() gives back, such as the number of the step. Rank 0's are saved. */
   readonly metadata?: Readonly<Record<string, string>> | undefined;
@@ -19,7 +22,10 @@ export interface SaveOptions<Tensor> {
 
 /** Options of loadCheckpoint(). */
 export interface LoadOptions<Tensor> {
-  /** Access to the tensors of a library: `tfjsTensors(tf)`, `onnxTensors(ort)`. Default: parameters are typed arrays. */
+  /**
+   * Access to the tensors of a library or a device: `tfjsTensors(tf)`, `onnxTensors(ort)`, `deviceTensors(gpu)`. Default:
+   * parameters are typed arrays.
+   */
   readonly tensors?: Tensors<Tensor> | undefined;
   /** Leaves the parameters as they are where there is no file; otherwise it is an error. Default false. */
   readonly optional?: boolean | undefined;
@@ -59,9 +65,9 @@ export async function saveCheckpoint<Tensor = NumericArray>(
   const { metadata = {} } = options;
   checkMetadata(call, metadata);
   const tensors = tensorsOf(call, options.tensors);
-  await onRank0(comm, `${call}: ${file} cannot be written`, file, () => {
+  await onRank0(comm, `${call}: ${file} cannot be written`, file, async () => {
     // Types of larger elements first: each begins at a multiple of its size.
-    const forms = formsOf(call, entries, tensors).sort((a, b) => b.array.BYTES_PER_ELEMENT - a.array.BYTES_PER_ELEMENT);
+    const forms = (await formsOf(call, entries, tensors)).sort((a, b) => b.array.BYTES_PER_ELEMENT - a.array.BYTES_PER_ELEMENT);
     const header = headerOf(
       forms.map((form) => ({ ...form, bytes: form.array.byteLength })),
       metadata,
@@ -95,7 +101,7 @@ export async function loadCheckpoint<Tensor = NumericArray>(
   const { optional = false } = options;
   checkFlag(call, { optional });
   const tensors = tensorsOf(call, options.tensors);
-  const forms = formsOf(call, entries, tensors);
+  const forms = await formsOf(call, entries, tensors);
   await agree(
     call,
     comm,
@@ -107,7 +113,7 @@ export async function loadCheckpoint<Tensor = NumericArray>(
   );
   if (metadata === undefined) return {};
   for (const [i, array] of arrays.entries()) await comm.broadcast(array, array, 0, { type: forms[i]?.type });
-  for (const [i, [, parameter]] of entries.entries()) tensors.write(parameter, arrays[i] as NumericArray);
+  for (const [i, [, parameter]] of entries.entries()) await tensors.write(parameter, arrays[i] as NumericArray);
   return metadata;
 }
 
@@ -139,14 +145,17 @@ function tensorsOf<Tensor>(call: string, tensors: Tensors<Tensor> | undefined): 
   return tensors;
 }
 
-function formsOf<Tensor>(call: string, entries: readonly [string, Tensor][], tensors: Tensors<Tensor>): Form[] {
-  return entries.map(([name, parameter]) => {
+async function formsOf<Tensor>(call: string, entries: readonly [string, Tensor][], tensors: Tensors<Tensor>): Promise<Form[]> {
+  const forms: Form[] = [];
+  for (const [name, parameter] of entries) {
     const what = `${call}: parameter ${name}`;
     if (name === '__metadata__')
       throw new InvalidArgumentError('UNKNOWN_NAME', `${what}: the file format keeps this name to itself`);
-    const array = elementsOf(tensors, parameter, what);
-    return { name, array, type: movedTypeOf(array, tensors.typeOf(parameter), what).name, shape: tensors.shapeOf(parameter) };
-  });
+    const array = await elementsOf(tensors, parameter, what);
+    const type = movedTypeOf(array, tensors.typeOf(parameter), what).name;
+    forms.push({ name, array, type, shape: tensors.shapeOf(parameter) });
+  }
+  return forms;
 }
 
 const errorClasses: Readonly<Record<string, typeof InputError | typeof SystemError | typeof InvalidArgumentError>> = {

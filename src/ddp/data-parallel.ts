@@ -16,14 +16,18 @@ import {
   checkTensors,
   elementsOf,
   entriesOf,
-  formsOf,
+  readParameters,
+  type ReadParameter,
 } from './arguments.js';
 import { bucketsOf, type BucketForm } from './buckets.js';
 import { copy, plainArrays, type Tensors } from './tensors.js';
 
 /** Options of dataParallel(). */
 export interface DataParallelOptions<Tensor> {
-  /** Access to the tensors of a library: `tfjsTensors(tf)`, `onnxTensors(ort)`. Default: parameters are typed arrays. */
+  /**
+   * Access to the tensors of a library or a device: `tfjsTensors(tf)`, `onnxTensors(ort)`, `deviceTensors(gpu)`. Default:
+   * parameters are typed arrays.
+   */
   readonly tensors?: Tensors<Tensor> | undefined;
   /** Size of a bucket, after which its all-reduce begins. Default 4 MiB. The same on all ranks. */
   readonly bucketBytes?: number | undefined;
@@ -127,14 +131,15 @@ export async function dataParallel<Tensor>(
   checkFlag('dataParallel', { allowUnused });
   const tensors = options.tensors ?? (plainArrays as unknown as Tensors<Tensor>);
   checkTensors('dataParallel', tensors);
-  const forms = formsOf(entries, tensors);
+  const read = await readParameters(entries, tensors);
+  const forms = read.map(({ form }) => form);
   await agree('dataParallel', comm, forms, [`bucketBytes ${bucketBytes}`]);
-  for (const [, parameter] of entries) {
-    const array = tensors.read(parameter).slice();
-    await comm.broadcast(array, array, 0, { type: tensors.typeOf(parameter) });
-    tensors.write(parameter, array);
+  for (const { array, tensor, form } of read) {
+    const values = array.slice();
+    await comm.broadcast(values, values, 0, { type: form.type });
+    await tensors.write(tensor, values);
   }
-  return new DataParallel(comm, parameters, bucketsOf(forms, bucketBytes), tensors, allowUnused);
+  return new DataParallel(comm, read, bucketsOf(forms, bucketBytes), tensors, allowUnused);
 }
 
 /** Averages the gradients of a model that every rank has. Made by {@link dataParallel}; `Gradients` are their types by name. */
@@ -149,6 +154,8 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
   readonly #places = new Map<string, Place<Gradients[keyof Gradients]>>();
   /** All-reduces that have begun, of the first buckets: the order is the same on all ranks. */
   readonly #begun: Promise<void>[] = [];
+  /** Copies of gradients from a device since the last finish() or noSync(). */
+  readonly #reads: Promise<void>[] = [];
   #gradientNorm: number | undefined;
   #isKeeping = false;
   #isClosed = false;
@@ -156,7 +163,7 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
   /** @internal */
   constructor(
     comm: Communicator,
-    parameters: ByName<Gradients[keyof Gradients]>,
+    parameters: readonly ReadParameter<Gradients[keyof Gradients]>[],
     forms: readonly BucketForm[],
     tensors: Tensors<Gradients[keyof Gradients]>,
     allowUnused: boolean,
@@ -167,9 +174,9 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
     this.#allowUnused = allowUnused;
     this.#buckets = forms.map((form) => {
       const [first] = form.parameters;
-      const sample = first === undefined ? undefined : parameters[first.name];
+      const sample = parameters.find((parameter) => parameter.form === first)?.array;
       if (sample === undefined) throw new Error('unreachable: a bucket has parameters');
-      const array = comm.alloc(tensors.read(sample).constructor as NumericArrayConstructor, form.length);
+      const array = comm.alloc(sample.constructor as NumericArrayConstructor, form.length);
       return { form, array, type: dataTypeOf(array, first?.type), missing: form.parameters.length };
     });
     const parts = new Map<string, Pick<Place<unknown>, 'bucket' | 'part'>>();
@@ -180,9 +187,9 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
         at += length;
       }
     }
-    for (const [name, parameter] of Object.entries(parameters)) {
-      const place = parts.get(name);
-      if (place !== undefined) this.#places.set(name, { ...place, parameter, isReady: false, isKept: false });
+    for (const { form, tensor } of parameters) {
+      const place = parts.get(form.name);
+      if (place !== undefined) this.#places.set(form.name, { ...place, parameter: tensor, isReady: false, isKept: false });
     }
   }
 
@@ -196,7 +203,8 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
 
   /**
    * Hands over a gradient, in any order; it is copied. The all-reduce of a bucket begins when it has all its gradients and
-   * those of the buckets before it have begun. Errors of an all-reduce come from finish().
+   * those of the buckets before it have begun. Errors of an all-reduce come from finish(), as do those of a gradient on a
+   * device, which must stay until then.
    *
    * @throws InvalidArgumentError `UNKNOWN_NAME`, `BUFFER_SIZE`, `ARGUMENT_TYPE`; InvalidUsageError `CLOSED`, or `UNSUPPORTED` for
    *   a second gradient of one parameter
@@ -217,7 +225,19 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
         `ready: the gradient of ${name} is there already; add up gradients of one step first, and call finish() before the next, or noSync()`,
       );
     }
-    const array = elementsOf(this.#tensors, gradient, `ready: the gradient of ${name}`);
+    const elements = elementsOf(this.#tensors, gradient, `ready: the gradient of ${name}`, place.isKept ? undefined : place.part);
+    if (elements instanceof Promise) {
+      place.isReady = true;
+      const read = elements.then((array) => {
+        if (!this.#isClosed) this.#take(name, place, array);
+      });
+      read.catch(() => undefined);
+      this.#reads.push(read);
+    } else this.#take(name, place, elements);
+  }
+
+  /** Puts a gradient into its bucket. */
+  #take(name: string, place: Place<unknown>, array: NumericArray): void {
     if (array.constructor !== place.part.constructor) {
       throw new InvalidArgumentError(
         'ARGUMENT_TYPE',
@@ -231,7 +251,7 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
       );
     }
     if (place.isKept) add(array, place.part, place.bucket.type);
-    else copy(array, place.part);
+    else if (array !== place.part) copy(array, place.part);
     place.isReady = true;
     if (this.#isKeeping) return;
     this.#settle(place);
@@ -263,11 +283,14 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
     let isWhole = false;
     try {
       const result = await step();
+      await this.#readAll();
       this.#checkOpen('noSync');
       this.#missing('noSync');
       isWhole = true;
       return result;
     } finally {
+      // After an error of `step`, too, its gradients are not those of the next step.
+      await Promise.allSettled(this.#reads.splice(0));
       this.#isKeeping = false;
       for (const place of this.#places.values()) {
         place.isKept = isWhole && (place.isKept || place.isReady);
@@ -301,6 +324,11 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
       this.#settle(place);
     }
     try {
+      await this.#readAll().catch((error: unknown) => {
+        // Other ranks wait for this gradient, and may write the buckets that are being reduced.
+        this.comm.abort(error instanceof Error ? error.message : String(error));
+        throw error;
+      });
       await Promise.all(this.#begun);
     } finally {
       this.#begun.length = 0;
@@ -309,9 +337,11 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
     }
     this.#gradientNorm = options.maxNorm === undefined ? undefined : this.#clip(options.maxNorm);
     const own = (this.#tensors as Tensors<unknown>) === plainArrays;
-    return Object.fromEntries(
-      [...this.#places].map(([name, { part, parameter }]) => [name, own ? part : this.#tensors.make(part, parameter)]),
-    ) as Gradients;
+    const made = [...this.#places].map(async ([name, { part, parameter }]): Promise<[string, unknown]> => [
+      name,
+      own ? part : await this.#tensors.make(part, parameter),
+    ]);
+    return Object.fromEntries(await Promise.all(made)) as Gradients;
   }
 
   /**
@@ -348,7 +378,23 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const { array } of this.#buckets) this.comm.free(array);
+    const free = (): void => {
+      for (const { array } of this.#buckets) this.comm.free(array);
+    };
+    // Copies from a device write the buckets until they end.
+    if (this.#reads.length === 0) free();
+    // The communicator may be closed by then, and the buckets with it.
+    else
+      Promise.allSettled(this.#reads)
+        .then(free)
+        .catch(() => undefined);
+  }
+
+  /** Waits until no gradient is copied from a device. */
+  async #readAll(): Promise<void> {
+    if (this.#reads.length === 0) return;
+    const reads = await Promise.allSettled(this.#reads.splice(0));
+    for (const read of reads) if (read.status === 'rejected') throw read.reason;
   }
 
   #checkOpen(call: string): void {

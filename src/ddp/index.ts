@@ -8,13 +8,7 @@ export { dataParallel, type DataParallel, type DataParallelOptions, type FinishO
 export type { Metadata } from './safetensors.js';
 export { distributedSampler, type DistributedSampler, type SamplerOptions } from './sampler.js';
 export { tensorCalls, type TensorCalls } from './tensor-calls.js';
-export {
-  onnxTensors,
-  tfjsTensors,
-  whenGradient,
-  type Onnx,
-  type OnnxTensor,
-  type Tensors,
-  type Tfjs,
-  type TfjsTensor,
-} from './tensors.js';
+export { deviceTensors } from './device-tensors.js';
+export { onnxTensors, type Onnx, type OnnxTensor } from './onnx-tensors.js';
+export type { Tensors } from './tensors.js';
+export { tfjsTensors, whenGradient, type Tfjs, type TfjsTensor } from './tfjs-tensors.js';

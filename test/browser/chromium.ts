@@ -42,3 +42,6 @@ export function domOf(page: string): string {
     rmSync(folder, { recursive: true, maxRetries: 5, retryDelay: 100 });
   }
 }
+
+/** SwiftShader, which Chromium contains, computes on the host's cores. */
+export const software = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--enable-features=Vulkan'];

@@ -1,11 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { othersOf, refusalsOf } from '../webgpu/expected.js';
-import { missing } from './chromium.js';
+import { missing, software } from './chromium.js';
 import { IsolatedPages } from './isolated.js';
-
-/** SwiftShader, which Chromium contains, computes on the host's cores. */
-const software = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--enable-features=Vulkan'];
 
 let pages: IsolatedPages;
 beforeAll(async () => {

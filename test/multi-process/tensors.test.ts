@@ -106,7 +106,8 @@ describe.skipIf(!isInstalled)(`tensors of libraries${missing}`, () => {
       "import * as tf from '@tensorflow/tfjs-core';",
       "import * as ort from 'onnxruntime-node';",
       "import { init } from 'tccl';",
-      "import { dataParallel, onnxTensors, tensorCalls, tfjsTensors, whenGradient } from 'tccl/ddp';",
+      "import { dataParallel, deviceTensors, onnxTensors, tensorCalls, tfjsTensors, whenGradient } from 'tccl/ddp';",
+      "import { webgpu, type DeviceArray } from 'tccl/webgpu';",
       'const comm = await init();',
       "const t: tf.Tensor = await tensorCalls(comm, tfjsTensors(tf)).allReduce(tf.tensor([1]), 'avg');",
       'const v: tf.Tensor = tf.variable(t);',
@@ -116,9 +117,16 @@ describe.skipIf(!isInstalled)(`tensors of libraries${missing}`, () => {
       'const o: ort.Tensor = await tensorCalls(comm, onnxTensors(ort)).allGather(one);',
       'const plain = await dataParallel(comm, { x: new Float32Array(1) });',
       "plain.ready('x', new Float32Array(1));",
+      'const gpu = await webgpu(comm);',
+      'const onGpu = await dataParallel(comm, { v }, { tensors: tfjsTensors(tf, gpu) });',
+      'const gradient: tf.Tensor = (await onGpu.finish()).v;',
+      'const p: ort.Tensor = await tensorCalls(comm, onnxTensors(ort, gpu)).broadcast(one);',
+      'const x = await gpu.alloc(Float32Array, 4);',
+      'const arrays = await dataParallel(comm, { x }, { tensors: deviceTensors(gpu) });',
+      'const mean: DeviceArray = (await arrays.finish()).x;',
       '// @ts-expect-error another library',
       "ddp.ready('v', one);",
-      'export const all = [w, o];',
+      'export const all = [w, o, gradient, p, mean];',
     ];
     writeFileSync(join(project, 'check.ts'), lines.join('\n'));
     writeFileSync(join(project, 'package.json'), '{ "type": "module" }');

@@ -1,33 +1,19 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, describe, it } from 'vitest';
 import { othersOf, refusalsOf } from '../webgpu/expected.js';
+import { environment, missing, repository, resultsOf } from './dawn.js';
 
-const repository = fileURLToPath(new URL('../..', import.meta.url));
 const folder = fileURLToPath(new URL('../webgpu', import.meta.url));
-/** SwiftShader and the loader of drivers, which Chromium contains. */
-const chromium = '/usr/lib/chromium';
-const driver = `${chromium}/vk_swiftshader_icd.json`;
-const isInstalled = existsSync(`${folder}/node_modules`);
-const missing = !isInstalled
-  ? ' (needs: npm ci --ignore-scripts --prefix test/webgpu)'
-  : existsSync(driver)
-    ? ''
-    : ' (needs: chromium, with its SwiftShader)';
 
 /** Runs ranks; with `threads`, as threads of a process. Returns what each said, in the order of ranks. */
 function run(nRanks: number, check: readonly string[], threads = false): readonly unknown[] {
-  const env = { ...process.env, LD_LIBRARY_PATH: chromium, VK_ICD_FILENAMES: driver };
   const ranks = ['dist/cli/main.js', 'run', '-n', String(nRanks), '--', 'node', `${folder}/rank.mjs`, ...check];
   const words = threads ? [`${folder}/threads.mjs`, String(nRanks), ...check] : ranks;
-  const { stdout, stderr } = spawnSync(process.execPath, words, { cwd: repository, env, encoding: 'utf8' });
-  const lines = stdout.split('\n').filter((line) => line.startsWith('['));
-  expect(stderr).toBe('');
-  return lines
-    .map((line) => /^\[(\d+)\] (.*)$/.exec(line)?.slice(1) ?? [])
-    .sort(([one], [other]) => Number(one) - Number(other))
-    .map(([, text = '']) => JSON.parse(text) as unknown);
+  return resultsOf(spawnSync(process.execPath, words, { cwd: repository, env: environment, encoding: 'utf8' }));
 }
 
 const forEach = <T>(nRanks: number, of: (rank: number) => T): readonly T[] =>
@@ -82,5 +68,26 @@ describe.skipIf(missing)(`buffers of WebGPU in Node.js${missing}`, () => {
       said(2_400_000),
       said(1_200_000),
     ]);
+  });
+});
+
+describe.skipIf(missing)(`examples/gpu${missing}`, () => {
+  it('trains on two ranks with the losses of one', () => {
+    const project = mkdtempSync(join(tmpdir(), 'tccl-gpu-'));
+    mkdirSync(join(project, 'node_modules'));
+    symlinkSync(repository, join(project, 'node_modules/tccl'));
+    symlinkSync(join(folder, 'node_modules/webgpu'), join(project, 'node_modules/webgpu'));
+    cpSync(join(repository, 'examples/gpu/train.mjs'), join(project, 'train.mjs'));
+    const losses = (nRanks: number): readonly number[] => {
+      const words = [join(repository, 'dist/cli/main.js'), 'run', '-n', String(nRanks), '--no-prefix', '--', 'node', 'train.mjs'];
+      const { stdout, stderr } = spawnSync(process.execPath, words, { cwd: project, env: environment, encoding: 'utf8' });
+      expect(stderr).toBe('');
+      return [...stdout.matchAll(/^epoch \d+: loss (.*)$/gm)].map(([, loss]) => Number(loss));
+    };
+    const one = losses(1);
+    expect(one).toHaveLength(5);
+    expect(one).toEqual([...one].sort((a, b) => b - a));
+    expect(losses(2)).toEqual(one.map((loss) => expect.closeTo(loss, 3) as number));
+    rmSync(project, { recursive: true });
   });
 });

@@ -1,18 +1,8 @@
 // A rank in Node.js with a device of Dawn: `tccl run -n 2 node rank.mjs CHECK`, or as a function of a pool.
-import { create, globals } from 'webgpu';
 import { init } from '../../dist/index.js';
 import { webgpu } from '../../dist/webgpu/index.js';
 import * as checks from './compliance.mjs';
-
-Object.assign(globalThis, globals);
-// Dawn ends the process once this object is collected.
-const gpu = (globalThis.keptGpu = create([]));
-
-export async function newDevice() {
-  const adapter = await gpu.requestAdapter();
-  if (adapter === null) throw new Error('no adapter');
-  return adapter.requestDevice();
-}
+import { newDevice } from './dawn.mjs';
 
 /** One check on this rank of `comm`. */
 export async function check(comm, name, how) {
