@@ -53,7 +53,7 @@ async function defaultDevice(): Promise<GpuDevice> {
     throw new InvalidUsageError(
       'UNSUPPORTED',
       'webgpu: there is no navigator.gpu here: browsers have it in pages of https or localhost (Chromium on Linux with ' +
-        "--enable-unsafe-webgpu), Deno with --unstable-webgpu; in Node.js, pass a device of npm's webgpu",
+        "--enable-unsafe-webgpu), older Denos with --unstable-webgpu; in Node.js, pass a device of npm's webgpu",
     );
   }
   const adapter = await gpu.requestAdapter();

@@ -63,7 +63,8 @@ describe('dataParallel', () => {
 
   it('refuses arguments that it cannot use', async () => {
     const [messages] = await pool.run('refused');
-    const tensors = 'tensors is tfjsTensors(tf), onnxTensors(ort), deviceTensors(gpu) or an object with functions of these names, not';
+    const tensors =
+      'tensors is tfjsTensors(tf), onnxTensors(ort), deviceTensors(gpu) or an object with functions of these names, not';
     const all = 'which has no read, typeOf, make, write, shapeOf';
     expect(messages).toEqual([
       'ARGUMENT_TYPE dataParallel: pass a communicator of init() first, as in dataParallel(comm, { weights }), not an object of class Object',

@@ -5,69 +5,81 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, describe, it } from 'vitest';
 import { othersOf, refusalsOf } from '../webgpu/expected.js';
-import { environment, missing, repository, resultsOf } from './dawn.js';
+import { environment, missing, repository, resultsOf, runtimes } from './dawn.js';
 
 const folder = fileURLToPath(new URL('../webgpu', import.meta.url));
 
-/** Runs ranks; with `threads`, as threads of a process. Returns what each said, in the order of ranks. */
-function run(nRanks: number, check: readonly string[], threads = false): readonly unknown[] {
-  const ranks = ['dist/cli/main.js', 'run', '-n', String(nRanks), '--', 'node', `${folder}/rank.mjs`, ...check];
-  const words = threads ? [`${folder}/threads.mjs`, String(nRanks), ...check] : ranks;
+type Run = (nRanks: number, check: readonly string[]) => readonly unknown[];
+
+/** Runs ranks, each of them a process of `command`. Returns what each said, in the order of ranks. */
+const runWith =
+  (command: readonly string[]): Run =>
+  (nRanks, check) =>
+    started(['dist/cli/main.js', 'run', '-n', String(nRanks), '--', ...command, `${folder}/rank.mjs`, ...check]);
+
+const runThreads: Run = (nRanks, check) => started([`${folder}/threads.mjs`, String(nRanks), ...check]);
+
+function started(words: readonly string[]): readonly unknown[] {
   return resultsOf(spawnSync(process.execPath, words, { cwd: repository, env: environment, encoding: 'utf8' }));
 }
 
 const forEach = <T>(nRanks: number, of: (rank: number) => T): readonly T[] =>
   Array.from({ length: nRanks }, (_, rank) => of(rank));
 
-describe.skipIf(missing)(`buffers of WebGPU in Node.js${missing}`, () => {
-  it.each([2, 4])('are exchanged between %i processes as arrays of the host are', (nRanks) => {
-    expect(run(nRanks, ['collectives'])).toEqual(forEach(nRanks, () => ({ calls: 240, wrong: [] })));
-  });
+for (const { name, command, missing: absent, lost } of runtimes) {
+  const run = runWith(command);
+  describe.skipIf(absent)(`buffers of WebGPU in ${name}${absent}`, () => {
+    it.each([2, 4])('are exchanged between %i processes as arrays of the host are', (nRanks) => {
+      expect(run(nRanks, ['collectives'])).toEqual(forEach(nRanks, () => ({ calls: 240, wrong: [] })));
+    });
 
-  it('are exchanged between threads', () => {
-    expect(run(2, ['collectives'], true)).toEqual(forEach(2, () => ({ calls: 240, wrong: [] })));
-  });
+    it('are exchanged in chunks, by calls that keep their order', () => {
+      expect(run(3, ['inChunks'])).toEqual([[], [], []]);
+    });
 
-  it('are exchanged in chunks, by calls that keep their order', () => {
-    expect(run(3, ['inChunks'])).toEqual([[], [], []]);
-  });
+    it('are sent, and grouped with messages', () => {
+      expect(run(3, ['others'])).toEqual(forEach(3, (rank) => othersOf(rank, 3)));
+    });
 
-  it('are sent, and grouped with messages', () => {
-    expect(run(3, ['others'])).toEqual(forEach(3, (rank) => othersOf(rank, 3)));
-  });
+    it('are refused with one line each, and calls go on', () => {
+      expect(run(2, ['refusals'])).toEqual(forEach(2, () => refusalsOf(2)));
+    });
 
-  it('are refused with one line each, and calls go on', () => {
-    expect(run(2, ['refusals'])).toEqual(forEach(2, () => refusalsOf(2)));
-  });
+    it('a lost device ends the communicators of all ranks with its reason', () => {
+      const own = `DEVICE_LOST: rank 1 lost its WebGPU device: ${lost}`;
+      const reason = `rank 1 aborted the communicator: its WebGPU device was lost: ${lost}`;
+      const others = `ABORTED: ${reason} (communicator "webgpu")`;
+      expect(run(3, ['failures', 'lost'])).toEqual([
+        [others, others, reason],
+        [own, own, reason],
+        [others, others, reason],
+      ]);
+    });
 
-  it('a lost device ends the communicators of all ranks with its reason', () => {
-    const own = 'DEVICE_LOST: rank 1 lost its WebGPU device: device was destroyed';
-    const reason = 'rank 1 aborted the communicator: its WebGPU device was lost: device was destroyed';
-    const others = `ABORTED: ${reason} (communicator "webgpu")`;
-    expect(run(3, ['failures', 'lost'])).toEqual([
-      [others, others, reason],
-      [own, own, reason],
-      [others, others, reason],
-    ]);
-  });
+    it('a buffer that is destroyed during a call ends the communicators', () => {
+      const [first, failed] = run(2, ['failures', 'destroyed']) as readonly (readonly string[])[];
+      expect(failed?.slice(0, 2)).toEqual([
+        'BUFFER_DETACHED: allReduce: a GPUBuffer was destroyed or mapped while a call used it: …',
+        'BUFFER_DETACHED: allReduce: the GPUBuffer was destroyed; pass one that is in use',
+      ]);
+      expect(first?.[1]).toMatch(/^ABORTED: rank 1 aborted the communicator: allReduce: a GPUBuffer was destroyed or mapped/);
+    });
 
-  it('a buffer that is destroyed during a call ends the communicators', () => {
-    const [first, failed] = run(2, ['failures', 'destroyed']) as readonly (readonly string[])[];
-    expect(failed?.slice(0, 2)).toEqual([
-      'BUFFER_DETACHED: allReduce: a GPUBuffer was destroyed or mapped while a call used it: …',
-      'BUFFER_DETACHED: allReduce: the GPUBuffer was destroyed; pass one that is in use',
-    ]);
-    expect(first?.[1]).toMatch(/^ABORTED: rank 1 aborted the communicator: allReduce: a GPUBuffer was destroyed or mapped/);
+    it('lengths that differ in the number of chunks are found by all ranks', () => {
+      const said = (count: number): string =>
+        `CALL_MISMATCH: allReduce: ranks pass different lengths, from 1200000 to 2400000 elements a part, this rank ${count}; ` +
+        'pass equal ones on all ranks';
+      expect(run(2, ['failures', 'short']).map((lines) => (lines as readonly string[])[0])).toEqual([
+        said(2_400_000),
+        said(1_200_000),
+      ]);
+    });
   });
+}
 
-  it('lengths that differ in the number of chunks are found by all ranks', () => {
-    const said = (count: number): string =>
-      `CALL_MISMATCH: allReduce: ranks pass different lengths, from 1200000 to 2400000 elements a part, this rank ${count}; ` +
-      'pass equal ones on all ranks';
-    expect(run(2, ['failures', 'short']).map((lines) => (lines as readonly string[])[0])).toEqual([
-      said(2_400_000),
-      said(1_200_000),
-    ]);
+describe.skipIf(missing)(`buffers of WebGPU in threads of Node.js${missing}`, () => {
+  it('are exchanged', () => {
+    expect(runThreads(2, ['collectives'])).toEqual(forEach(2, () => ({ calls: 240, wrong: [] })));
   });
 });
 

@@ -12,7 +12,7 @@ import {
   whenGradient,
 } from '../../dist/ddp/index.js';
 import { webgpu } from '../../dist/webgpu/index.js';
-import { gpu as dawn, newDevice } from '../webgpu/dawn.mjs';
+import { gpu as dawn, newDevice } from '../webgpu/devices.mjs';
 
 globalThis.navigator ??= {};
 Object.defineProperty(navigator, 'gpu', { value: dawn });

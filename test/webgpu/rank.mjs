@@ -2,7 +2,7 @@
 import { init } from '../../dist/index.js';
 import { webgpu } from '../../dist/webgpu/index.js';
 import * as checks from './compliance.mjs';
-import { newDevice } from './dawn.mjs';
+import { newDevice } from './devices.mjs';
 
 /** One check on this rank of `comm`. */
 export async function check(comm, name, how) {
