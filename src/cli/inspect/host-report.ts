@@ -1,8 +1,9 @@
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, statSync } from 'node:fs';
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { describeCall, type Call } from '../../runtime/algorithms/call.js';
 import { BOARD_BYTES, STATE_BYTES } from '../../runtime/device/board-layout.js';
 import { flightRecording, type FlightRecording } from '../../runtime/observe/flight-recording.js';
+import { linkOf, namesIn, processIds, statOf, textOf } from '../../runtime/proc.js';
 import { boardsIn, readBoard, type ReadAt, type ShownCommunicator, type ShownRank } from '../../runtime/observe/read-boards.js';
 
 /** A rank's process, as /proc shows it; of a rank that is a thread, its state and processor time. */
@@ -34,8 +35,6 @@ export interface HostReport {
 }
 
 const LINK = /^\/memfd:tccl(?: \(deleted\))?$/;
-/** Unit of times in /proc/PID/stat: 100 a second on every Linux. */
-const TICK_MS = 10;
 
 /**
  * Reads the boards of all ranks of this user on this host, from the files that they share: a rank that is stopped or computes is
@@ -98,30 +97,16 @@ function callText(call: Call): string {
 
 function processes(): number[] {
   const own = process.getuid?.();
-  return readdirSync('/proc').flatMap((name) => {
-    if (!/^\d+$/.test(name)) return [];
-    try {
-      return statSync(`/proc/${name}`).uid === own ? [Number(name)] : [];
-    } catch {
-      return []; // it has ended
-    }
-  });
+  return processIds().filter((pid) => statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === own);
 }
 
 function memoryFiles(pid: number): { readonly path: string; readonly inode: number }[] {
   const folder = `/proc/${pid}/fd`;
-  try {
-    return readdirSync(folder).flatMap((fd) => {
-      const path = `${folder}/${fd}`;
-      try {
-        return LINK.test(readlinkSync(path)) ? [{ path, inode: statSync(path).ino }] : [];
-      } catch {
-        return []; // it was closed
-      }
-    });
-  } catch {
-    return []; // it has ended, or hides its files
-  }
+  return namesIn(folder).flatMap((fd) => {
+    const path = `${folder}/${fd}`;
+    const inode = LINK.test(linkOf(path) ?? '') ? statSync(path, { throwIfNoEntry: false })?.ino : undefined;
+    return inode === undefined ? [] : [{ path, inode }];
+  });
 }
 
 function boardsOf(path: string, areWhole: boolean): Uint8Array[] {
@@ -151,36 +136,14 @@ function innerPid(pid: number, folder = `/proc/${pid}`): number {
 /** Folder of a rank in /proc: that of its thread, if it is not a process of its own. */
 function folderOf(pid: number, { pid: innerProcess, thread }: Pick<ShownRank, 'pid' | 'thread'>): string {
   if (thread === 0 || thread === innerProcess) return `/proc/${pid}`;
-  try {
-    const tasks = `/proc/${pid}/task`;
-    // Numbers differ inside containers.
-    return `${tasks}/${readdirSync(tasks).find((task) => innerPid(Number(task), `${tasks}/${task}`) === thread) ?? 'none'}`;
-  } catch {
-    return '/proc/none'; // it has ended
-  }
+  const tasks = `/proc/${pid}/task`;
+  // Numbers differ inside containers.
+  return `${tasks}/${namesIn(tasks).find((task) => innerPid(Number(task), `${tasks}/${task}`) === thread) ?? 'none'}`;
 }
 
 function processFacts(pid: number, rank: Pick<ShownRank, 'pid' | 'thread'>): RankProcess | undefined {
-  const stat = textOf(`${folderOf(pid, rank)}/stat`);
-  // The name, in brackets, may contain anything.
-  const fields = stat
-    .slice(stat.lastIndexOf(')') + 2)
-    .trim()
-    .split(' ');
-  if (stat === '') return undefined;
-  return {
-    pid,
-    state: fields[0] ?? '?',
-    parent: Number(fields[1] ?? 0),
-    cpuMs: (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * TICK_MS,
-    command: textOf(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim().slice(0, 200),
-  };
-}
-
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    return '';
-  }
+  const stat = statOf(folderOf(pid, rank));
+  if (stat === undefined) return undefined;
+  const { state, parent, cpuMs } = stat;
+  return { pid, state, parent, cpuMs, command: textOf(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim().slice(0, 200) };
 }

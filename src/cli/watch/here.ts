@@ -1,7 +1,7 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { hostname, networkInterfaces, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { compareVersions } from '../../planner/versions/version.js';
+import { linkOf, processIds, textOf } from '../../runtime/proc.js';
 
 /** The release of NCCL that has RAS. */
 const RAS_SINCE = '2.24';
@@ -21,7 +21,7 @@ export function isHere(host: string): boolean {
  */
 export function reasonHere(port: number, proc = '/proc'): string | undefined {
   const own = linkOf(join(proc, 'self/ns/net'));
-  for (const pid of entriesOf(proc).filter((name) => /^\d+$/.test(name))) {
+  for (const pid of processIds(proc).map(String)) {
     const library = /\/libnccl\.so(?:\.(\d+\.\d+\.\d+))?/.exec(textOf(join(proc, pid, 'maps')));
     if (library === null) continue;
     const [, version] = library;
@@ -69,28 +69,3 @@ export function otherUserAt(port: number, proc = '/proc', ownUid = userInfo().ui
 /** State of a listening socket, and the field of the user, in Linux' tables of sockets. */
 const LISTENS = '0A';
 const UID_FIELD = 7;
-
-function entriesOf(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return []; // no Linux
-  }
-}
-
-/** Empty for files of other users, and of processes that have ended. */
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
-function linkOf(path: string): string | undefined {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return undefined;
-  }
-}

@@ -52,7 +52,7 @@ export async function dial(options: DialOptions): Promise<BootstrapConnection> {
       onFailure?.(error as Error);
     }
     // Ranks that failed together should not retry together.
-    await sleep(pauseMs * (0.75 + random() / 2), { signal, ref: false }).catch(() => signal.throwIfAborted());
+    await sleep(pauseMs * (0.75 + random() / 2), { signal, ref: false });
     pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5);
   }
 }

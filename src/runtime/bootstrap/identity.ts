@@ -1,6 +1,6 @@
 import { createHash } from '#platform/crypto';
-import { readFileSync, readlinkSync } from '#platform/files';
 import { hostname } from '../platform/platform.js';
+import { linkOf, textOf } from '../proc.js';
 
 /** Identity of this process and its host. */
 interface Identity {
@@ -17,9 +17,9 @@ interface Identity {
  */
 export function identify(hostId?: string): Identity {
   const name = hostname();
-  const bootId = orEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim());
+  const bootId = textOf('/proc/sys/kernel/random/boot_id').trim();
   // Containers that share a kernel may have equal process numbers, in different namespaces.
-  const pidNamespace = orEmpty(() => readlinkSync('/proc/self/ns/pid'));
+  const pidNamespace = linkOf('/proc/self/ns/pid') ?? '';
   return {
     hostname: name,
     pid: process.pid,
@@ -30,13 +30,4 @@ export function identify(hostId?: string): Identity {
 
 function hash(parts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
-}
-
-/** Empty where a system has no /proc. */
-function orEmpty(read: () => string): string {
-  try {
-    return read();
-  } catch {
-    return '';
-  }
 }

@@ -63,7 +63,7 @@ async function takeTurn(id: UniqueId, { timeoutMs, signal, notices, isDistinct, 
         onOtherJob(`another job meets at ${where}: rank 0 waits until its ranks have met, for up to ${timeoutMs / 1000} s`);
       }
     }
-    await sleep(PAUSE_MS, { signal }).catch(() => signal?.throwIfAborted());
+    await sleep(PAUSE_MS, { signal });
   }
 }
 

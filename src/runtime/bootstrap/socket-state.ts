@@ -1,6 +1,6 @@
-import { readFileSync } from '#platform/files';
 import { loadLibc, type TcpState } from '../device/libc.js';
 import type { Socket } from '../platform/platform.js';
+import { textOf } from '../proc.js';
 
 /** Returns the kernel's state of a connection; undefined if it is closed, or the system does not show it. */
 export type StateReader = (socket: Socket) => TcpState | undefined;
@@ -30,7 +30,7 @@ const tableLine =
 /** The TCP connections of this network namespace by `localPort remotePort`; empty where the system has no such table. */
 export function tableOfStates(): ReadonlyMap<string, TcpState> {
   const states = new Map<string, TcpState>();
-  for (const line of ['/proc/self/net/tcp', '/proc/self/net/tcp6'].flatMap(linesOf)) {
+  for (const line of ['tcp', 'tcp6'].flatMap((table) => textOf(`/proc/self/net/${table}`).split('\n'))) {
     const [, local, remote, unconfirmed, retransmits, probes] = tableLine.exec(line) ?? [];
     if (
       local === undefined ||
@@ -47,13 +47,4 @@ export function tableOfStates(): ReadonlyMap<string, TcpState> {
     });
   }
   return states;
-}
-
-/** Empty where there is no IPv6, or the system has no such tables. */
-function linesOf(table: string): string[] {
-  try {
-    return readFileSync(table, 'latin1').split('\n');
-  } catch {
-    return [];
-  }
 }

@@ -22,6 +22,7 @@ import {
 } from './config.js';
 import { abandon, type CommunicatorParts } from './shared-resources.js';
 import { endReason } from '../failure/end-reason.js';
+import { graceMs } from '../failure/grace.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
 import type { Survivors, SurvivorWish } from '../bootstrap/survivors.js';
 import { onAbort } from '../abort-signals.js';
@@ -324,7 +325,7 @@ async function reasonForParent(
   if (signal.aborted) return signal.reason;
   if (!(error instanceof TcclError) || error.rank === undefined) return error;
   const rank = ranks[error.rank] ?? error.rank;
-  const news = error.code === 'CLOSED' ? await endReason(parent, rank) : undefined;
+  const news = error.code === 'CLOSED' ? await endReason(parent.whyGone(rank), graceMs.endReason) : undefined;
   if (news !== undefined) return news;
   if (rank === error.rank) return error;
   return unpackError({

@@ -96,6 +96,8 @@ async function oldNews(error: unknown, bootstrap: Bootstrap): Promise<Error | un
   const { rank, code } = error;
   const others = bootstrap.peers.map((peer) => peer.rank).filter((other) => other !== bootstrap.rank);
   const suspects = rank < bootstrap.nRanks ? others.filter((other) => other === rank) : code === 'ABORTED' ? others : [];
-  const news = suspects.map(async (suspect) => (await endReason(bootstrap, suspect)) ?? Promise.reject(new Error('no news')));
+  const news = suspects.map(
+    async (suspect) => (await endReason(bootstrap.whyGone(suspect), graceMs.endReason)) ?? Promise.reject(new Error('no news')),
+  );
   return Promise.any(news).catch(() => undefined);
 }

@@ -1,10 +1,12 @@
+import { process } from '#platform/process';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { loadLibc, type Libc } from '../device/libc.js';
 import { PeerMemory, probeWord, type ProbeWord } from '../device/peer-memory.js';
 import { reaches } from '../device/rank-lines.js';
 import { MAX_LOCAL_RANKS, Segment } from '../device/segment.js';
-import { createMemoryFile, memoryAfterOthers, memoryFilePath, PAGE_BYTES, type MadeFile } from '../device/shared-memory.js';
+import { createMemoryFile, memoryAfterOthers, PAGE_BYTES, type MadeFile } from '../device/shared-memory.js';
+import { descriptorPath } from '../proc.js';
 
 /** A rank's segment, and the reason if ranks of one host do not share it. */
 export interface Joined {
@@ -73,7 +75,7 @@ export async function joinSegment(
     const mine: Offer =
       made.file === undefined
         ? { reason: made.reason ?? ('reason' in usable ? usable.reason : 'unknown') }
-        : { path: memoryFilePath(made.file.fd), bytes: made.file.bytes };
+        : { path: descriptorPath(process.pid, made.file.fd), bytes: made.file.bytes };
     const offer = decodeJson(await bootstrap.broadcast(encodeJson(mine), localRanks[0] ?? bootstrap.rank, 'host')) as Offer;
 
     let segment: Segment | undefined;

@@ -157,8 +157,7 @@ async function whenNameIsKnown<Result>(
         onWarning(text);
       }
     }
-    signal?.throwIfAborted();
-    await sleep(LOOK_UP_AGAIN_MS, { signal }).catch(() => signal?.throwIfAborted());
+    await sleep(LOOK_UP_AGAIN_MS, { signal });
   }
 }
 

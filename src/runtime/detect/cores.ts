@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync } from '#platform/files';
 import { availableParallelism } from '#platform/system';
 import { join } from '#platform/paths';
+import { namesIn, textOf } from '../proc.js';
 
 /*
  * Cores, which Linux calls CPUs: hardware threads, by their numbers. `root` is where /proc and /sys are, `/` on a real
@@ -27,15 +27,11 @@ export interface NumaNode {
 /** The NUMA nodes that have cores; empty if the kernel knows no nodes. */
 export function numaNodes(root = '/'): NumaNode[] {
   const directory = join(root, 'sys/devices/system/node');
-  try {
-    return readdirSync(directory)
-      .filter((name) => /^node\d+$/.test(name))
-      .map((name) => ({ id: Number(name.slice(4)), cores: parseCoreList(readFirst(join(directory, name, 'cpulist'))) }))
-      .filter(({ cores }) => cores.length > 0)
-      .sort((a, b) => a.id - b.id);
-  } catch {
-    return [];
-  }
+  return namesIn(directory)
+    .filter((name) => /^node\d+$/.test(name))
+    .map((name) => ({ id: Number(name.slice(4)), cores: parseCoreList(readFirst(join(directory, name, 'cpulist'))) }))
+    .filter(({ cores }) => cores.length > 0)
+    .sort((a, b) => a.id - b.id);
 }
 
 /** The hardware threads of the physical core that contains `core`, including `core`. */
@@ -52,11 +48,7 @@ export function coresOfAll(lists: readonly (readonly number[])[]): number {
 
 /** The first group of `pattern` in a file; undefined without a match, or without the file. */
 function readFirst(file: string, pattern = /^(\S+)/): string | undefined {
-  try {
-    return pattern.exec(readFileSync(file, 'utf8'))?.[1];
-  } catch {
-    return undefined;
-  }
+  return pattern.exec(textOf(file))?.[1];
 }
 
 /** Parses `0-3,8` to [0, 1, 2, 3, 8]; nothing to []. */

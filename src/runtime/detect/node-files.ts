@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, realpathSync } from '#platform/files';
+import { readFileSync, realpathSync } from '#platform/files';
 import { join, relative, sep } from '#platform/paths';
 import type { MachineFiles } from '../../planner/topology/detect/machine-files.js';
+import { namesIn } from '../proc.js';
 
 /** Files of /sys and /proc are short; longer ones are ignored. */
 const LONGEST = 1 << 20;
@@ -20,13 +21,7 @@ export function filesOfMachine(root = '/'): MachineFiles {
         return undefined;
       }
     },
-    list(path) {
-      try {
-        return readdirSync(join(base, path)).sort();
-      } catch {
-        return [];
-      }
-    },
+    list: (path) => namesIn(join(base, path)).sort(),
     resolve(path) {
       const real = realpathOrUndefined(join(base, path));
       if (real === undefined) return undefined;

@@ -1,22 +1,22 @@
-import { readFileSync } from '#platform/files';
+import { textOf } from '../proc.js';
 
 /**
  * Bytes that this process can still allocate before the kernel starts killing: the machine's free memory or the rest of the
  * control group's limit (v2 or v1), whichever is less. Infinity where the system does not show it.
  *
- * @param readText reads a file as text; injected so that captured machines can be tested. It may throw.
+ * @param readText reads a file as text, empty if it is missing; injected so that captured machines can be tested
  */
-export function availableMemory(readText: (path: string) => string = (path) => readFileSync(path, 'utf8')): number {
+export function availableMemory(readText = textOf): number {
   return Math.min(machineLeft(readText), ...controlGroupsLeft(readText));
 }
 
 function machineLeft(readText: (path: string) => string): number {
-  const kilobytes = /^MemAvailable:\s+(\d+) kB/m.exec(attempt(readText, '/proc/meminfo'))?.[1];
+  const kilobytes = /^MemAvailable:\s+(\d+) kB/m.exec(readText('/proc/meminfo'))?.[1];
   return kilobytes === undefined ? Infinity : Number(kilobytes) * 1024;
 }
 
 function* controlGroupsLeft(readText: (path: string) => string): Generator<number> {
-  for (const line of attempt(readText, '/proc/self/cgroup').split('\n')) {
+  for (const line of readText('/proc/self/cgroup').split('\n')) {
     const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
     if (controllers === undefined || path === undefined) continue;
     const [mount, limit, used] =
@@ -26,8 +26,7 @@ function* controlGroupsLeft(readText: (path: string) => string): Generator<numbe
           ? ['/sys/fs/cgroup/memory', 'memory.limit_in_bytes', 'memory.usage_in_bytes']
           : [];
     if (mount === undefined) continue;
-    for (const folder of upwards(mount, path))
-      yield left(attempt(readText, `${folder}/${limit}`), attempt(readText, `${folder}/${used}`));
+    for (const folder of upwards(mount, path)) yield left(readText(`${folder}/${limit}`), readText(`${folder}/${used}`));
   }
 }
 
@@ -42,12 +41,4 @@ function* upwards(mount: string, path: string): Generator<string> {
 function left(limit: string, used: string): number {
   const limitBytes = Number(limit.trim() || NaN);
   return Number.isFinite(limitBytes) ? Math.max(0, limitBytes - Number(used.trim() || 0)) : Infinity;
-}
-
-function attempt(readText: (path: string) => string, path: string): string {
-  try {
-    return readText(path);
-  } catch {
-    return '';
-  }
 }

@@ -1,5 +1,4 @@
 import { process } from '#platform/process';
-import { readlinkSync } from '#platform/files';
 import {
   BOARDS,
   boardStates,
@@ -24,6 +23,7 @@ import {
 import { CallRing, type EntryHolder } from './call-ring.js';
 import { WaitWords } from './wait-report.js';
 import { clockMs, wallClockMs } from '../platform/platform.js';
+import { linkOf } from '../proc.js';
 
 /** Identity of a rank, for readers of its board. */
 interface Identity {
@@ -142,11 +142,7 @@ const MOST_SERIALS = 255;
 
 /** Number of this thread in the kernel; 0 where it is not known. */
 function ownThread(): number {
-  try {
-    return Number(/\d+$/.exec(readlinkSync('/proc/thread-self'))?.[0] ?? 0);
-  } catch {
-    return 0;
-  }
+  return Number(/\d+$/.exec(linkOf('/proc/thread-self') ?? '')?.[0] ?? 0);
 }
 
 function wordOf(index: number): number {

@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, writeSync } from '#platform/files';
+import { descriptorPath } from '../proc.js';
 
 /** Index in a segment of the number of parked threads, on a cache line of its own; then of the number of lines of threads. */
 const COUNT = 1984 / 4;
@@ -186,7 +187,7 @@ export class ParkedRanks {
     this.#opened.delete(line);
     let fd: number;
     try {
-      fd = openSync(`/proc/${pid}/fd/${number}`, constants.O_WRONLY | constants.O_NONBLOCK);
+      fd = openSync(descriptorPath(pid, number), constants.O_WRONLY | constants.O_NONBLOCK);
     } catch {
       return undefined;
     }

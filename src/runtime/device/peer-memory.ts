@@ -1,7 +1,7 @@
-import { readFileSync } from '#platform/files';
 import type { Libc } from './libc.js';
 import { type RankLines, reaches } from './rank-lines.js';
 import { randomBytes } from '../platform/platform.js';
+import { textOf } from '../proc.js';
 
 /** A word in a rank's private memory, with which others test whether they can read there. */
 export interface ProbeWord {
@@ -130,9 +130,5 @@ export function probeWord(libc: Libc): ProbeWord {
 
 /** True if Yama lets processes read only their descendants and processes that permit it. */
 function isRestricted(): boolean {
-  try {
-    return readFileSync('/proc/sys/kernel/yama/ptrace_scope', 'utf8').trim() === '1';
-  } catch {
-    return false;
-  }
+  return textOf('/proc/sys/kernel/yama/ptrace_scope').trim() === '1';
 }

@@ -83,8 +83,3 @@ export function showBeginning(
   libc.mapShared(libc.addressOf(new Uint8Array(memory.buffer)), bytes, fd);
   return { fd, libc };
 }
-
-/** Path under which other processes of this host open a memory file of this process. */
-export function memoryFilePath(fd: number): string {
-  return `/proc/${String(process.pid)}/fd/${String(fd)}`;
-}

@@ -1,6 +1,7 @@
 import { died } from './reasons.js';
 import { silenceOf } from './silence.js';
-import { clearTimeout, clockMs, setImmediate, setTimeout } from '../platform/platform.js';
+import { endReason } from './end-reason.js';
+import { clockMs, setImmediate } from '../platform/platform.js';
 import { graceMs } from './grace.js';
 
 /** Resolves to the reason why a rank ended, once it is known. */
@@ -24,7 +25,7 @@ export class Breakage {
   #cause: Error | undefined;
 
   /**
-   * @param explained called with the reason, in the event loop; at most twice: the first one counts
+   * @param explained called once with the reason, in the event loop
    * @param withoutReason makes the error of a connection that broke for no reason that comes to be known
    */
   constructor(
@@ -49,14 +50,7 @@ export class Breakage {
       return;
     }
     setImmediate(() => (this.#turned = true));
-    const explained = (reason: Error): void => {
-      clearTimeout(timer);
-      this.#explained(reason);
-    };
-    const timer = setTimeout(() => explained(this.#died()), graceMs.brokenConnection);
-    void this.#whyGone(this.#peer)
-      .catch(() => this.#died())
-      .then(explained);
+    void endReason(this.#whyGone(this.#peer), graceMs.brokenConnection).then((reason) => this.#explained(reason ?? this.#died()));
   }
 
   /** For callers that block the event loop, which would have brought the reason: returns the death of the rank sooner. */

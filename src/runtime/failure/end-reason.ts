@@ -1,12 +1,16 @@
+import { onAbort } from '../abort-signals.js';
 import { sleep } from '../platform/platform.js';
-import { graceMs } from './grace.js';
 
-/** The reason why a rank ended, if it becomes known soon. */
-export async function endReason(network: { whyGone(rank: number): Promise<Error> }, rank: number): Promise<Error | undefined> {
-  const known = new AbortController();
+/** The reason why a rank ended, if it becomes known within a time and before `signal` aborts. */
+export async function endReason(whyGone: Promise<Error>, withinMs: number, signal?: AbortSignal): Promise<Error | undefined> {
+  const over = new AbortController();
+  const stop = onAbort(signal, () => over.abort());
   try {
-    return await Promise.race([network.whyGone(rank), sleep(graceMs.endReason, { signal: known.signal }).then(() => undefined)]);
+    return await Promise.race([whyGone, sleep(withinMs, { signal: over.signal }).then(() => undefined)]);
+  } catch {
+    return undefined;
   } finally {
-    known.abort();
+    stop();
+    over.abort();
   }
 }

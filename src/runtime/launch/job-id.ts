@@ -1,12 +1,12 @@
-import { readFileSync } from '#platform/files';
 import { value, type Environment } from './environment.js';
 import { hostname } from '../platform/platform.js';
+import { textOf } from '../proc.js';
 
 /*
  * Ids of jobs: texts that all ranks of a job have, and no other job. Ranks that meet at one HOST:PORT tell jobs apart by them.
  */
 
-/** File with the name of a pod's namespace. */
+/** File with the name of a pod's namespace, if it is mounted, which is so in all pods of a job or in none. */
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 
 /** Id of the job that a `tccl run` on each node belongs to, as Slurm or Kubernetes gives it. Its steps may be several. */
@@ -47,13 +47,7 @@ export function kubernetesJob(env: Environment, pod = hostname()): string | unde
   if (value(env, 'KUBERNETES_SERVICE_HOST') === undefined) return undefined;
   const index = value(env, 'JOB_COMPLETION_INDEX');
   const [, job, last] = /^(.+?)(?:-(?:master|worker))?-(\d+)$/.exec(pod) ?? [];
-  return job === undefined || (index !== undefined && index !== last) ? undefined : `kubernetes ${namespace()}/${job}`;
-}
-
-function namespace(): string {
-  try {
-    return readFileSync(NAMESPACE_FILE, 'utf8').trim();
-  } catch {
-    return ''; // it is mounted in none of the job's pods
-  }
+  return job === undefined || (index !== undefined && index !== last)
+    ? undefined
+    : `kubernetes ${textOf(NAMESPACE_FILE).trim()}/${job}`;
 }

@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from '#platform/files';
 import { clockMs, sleep } from '../platform/platform.js';
+import { processIds, textOf } from '../proc.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** Interval of checks whether the signalled processes have ended, milliseconds. */
@@ -23,10 +23,7 @@ export class JobProcesses {
   /** Ids of the job's processes, without this process. Empty while this process has no file descriptor left. */
   find(): number[] {
     const least = idsAscend() ? process.pid : 0;
-    return namesIn('/proc').flatMap((name) => {
-      const pid = /^\d+$/.test(name) ? Number(name) : 0;
-      return pid > least && pid !== process.pid && this.#has(name) ? [pid] : [];
-    });
+    return processIds().filter((pid) => pid > least && pid !== process.pid && this.#has(pid));
   }
 
   /**
@@ -52,13 +49,9 @@ export class JobProcesses {
     }
   }
 
-  #has(pid: string): boolean {
-    try {
-      const environment = `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`;
-      return this.#entries.every((entry) => environment.includes(entry));
-    } catch {
-      return false; // belongs to another user, or has ended
-    }
+  #has(pid: number): boolean {
+    const environment = `\0${textOf(`/proc/${pid}/environ`)}`;
+    return this.#entries.every((entry) => environment.includes(entry));
   }
 }
 
@@ -70,21 +63,8 @@ const FRESH_MS = 1000;
  * again. A short job then does not read the environment of every process of the host.
  */
 function idsAscend(): boolean {
-  if (clockMs() > FRESH_MS) return false;
-  try {
-    // `0.20 0.18 0.12 1/80 11206`: the last number is the last id.
-    return Number(readFileSync('/proc/loadavg', 'latin1').trim().split(' ').at(-1)) > process.pid;
-  } catch {
-    return false; // not Linux
-  }
-}
-
-function namesIn(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
-  }
+  // `0.20 0.18 0.12 1/80 11206`: the last number is the last id.
+  return clockMs() <= FRESH_MS && Number(textOf('/proc/loadavg').trim().split(' ').at(-1)) > process.pid;
 }
 
 function send(pid: number, signal: NodeJS.Signals): void {

@@ -1,7 +1,7 @@
-import { readFileSync } from '#platform/files';
 import { constants } from '#platform/system';
 import { nameRanks } from '../bootstrap/rank-list.js';
 import { clockMs, setImmediate } from '../platform/platform.js';
+import { statOf } from '../proc.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { describeExit } from './exit-text.js';
 import type { JobOutput } from './job-output.js';
@@ -256,15 +256,8 @@ export class Job {
 
 /** True if a terminal sends its Ctrl-C to this process and to the ranks of this host, which share its process group. */
 export function isForegroundJob(): boolean {
-  let stat: string;
-  try {
-    stat = readFileSync('/proc/self/stat', 'utf8');
-  } catch {
-    return process.stdin.isTTY; // not Linux
-  }
-  // After the name in brackets: state, parent, process group, session, terminal, the terminal's foreground group.
-  const [, , group, , terminal, foreground] = stat.replace(/^.*\) /s, '').split(' ');
-  return terminal !== '0' && foreground === group;
+  const self = statOf('/proc/self');
+  return self === undefined ? process.stdin.isTTY : self.terminal !== 0 && self.foreground === self.group;
 }
 
 /** `rank 3`, or `rank 3 on node1`. */

@@ -1,4 +1,4 @@
-import { readFileSync } from '#platform/files';
+import { statOf, textOf } from '../proc.js';
 
 /** Words for states of a process, by the kernel's letter for it, in the order in which one is chosen among several. */
 const states = {
@@ -19,7 +19,7 @@ export interface RankState {
 /** State of a rank's process, or of one that this started, as a shell starts a program. Undefined where there is no /proc. */
 export function stateOf(rank: number, pid: number): RankState | undefined {
   const all = processesOf(pid).flatMap((one): RankState[] => {
-    const [state = ''] = read(`/proc/${one}/stat`).replace(/^.*\) /s, '');
+    const { state = '' } = statOf(`/proc/${one}`) ?? {};
     return state in states ? [{ rank, pid: one, state: state as keyof typeof states }] : [];
   });
   const found = Object.keys(states).find((letter) => all.some(({ state }) => state === letter));
@@ -33,15 +33,6 @@ export function describeState({ pid, state }: RankState): string {
 
 /** A process and all that descend from it. */
 function processesOf(pid: number): number[] {
-  const children = read(`/proc/${pid}/task/${pid}/children`).split(' ').map(Number);
+  const children = textOf(`/proc/${pid}/task/${pid}/children`).split(' ').map(Number);
   return [pid, ...children.filter((child) => child > 0).flatMap(processesOf)];
-}
-
-/** A file of a process, empty once that has ended. */
-function read(file: string): string {
-  try {
-    return readFileSync(file, 'latin1');
-  } catch {
-    return '';
-  }
 }

@@ -46,8 +46,7 @@ export async function passThroughDirectory(
         ranks: [0],
       });
     }
-    signal?.throwIfAborted();
-    await sleep(POLL_MS);
+    await sleep(POLL_MS, { signal });
   }
 }
 

@@ -22,7 +22,7 @@ export interface Platform {
   readonly clearInterval: (timer: Timer | undefined) => void;
   /** Calls after the event loop has read what has arrived so far. */
   readonly setImmediate: (action: () => void) => void;
-  /** Resolves after a time; rejects if `signal` aborts before. Keeps the process alive unless `ref` is false. */
+  /** Resolves after a time; rejects with the signal's reason if that aborts. Keeps the process alive unless `ref` is false. */
   readonly sleep: (ms: number, options?: SleepOptions) => Promise<void>;
 
   /** From 0 to below 1, for pauses; not for secrets. */

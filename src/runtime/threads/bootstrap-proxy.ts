@@ -1,9 +1,9 @@
 import type { Introduction, PeerInfo, Scope } from '../bootstrap/bootstrap.js';
 import type { TcclError } from '../../errors.js';
-import { sleep } from '../platform/platform.js';
 import { died } from '../failure/reasons.js';
 import { packReason, unpackReason } from '../failure/transfer.js';
 import { Ending } from '../failure/ending.js';
+import { endReason } from '../failure/end-reason.js';
 import { graceMs } from '../failure/grace.js';
 
 /** Requests of another thread of a rank to the bootstrap network, which the rank's own thread has. */
@@ -125,7 +125,7 @@ export class BootstrapProxy implements Introduction {
     const answered = this.#ask((number) => ({ kind: 'whyGone', number, peer })).then((reason) =>
       unpackReason(reason as Uint8Array, this.rank),
     );
-    return this.rankMayBlock ? Promise.race([answered, sleep(graceMs.engineThread).then(() => died(peer))]) : answered;
+    return this.rankMayBlock ? ((await endReason(answered, graceMs.engineThread)) ?? died(peer)) : answered;
   }
 
   onFailure(listener: (error: Error) => void): () => void {

@@ -124,7 +124,7 @@ export class EngineThreadMemory {
       setImmediate(wake);
       return;
     }
-    const news = waitAsync(this.#words, COMPLETED, seen);
+    const news = Atomics.waitAsync(this.#words, COMPLETED, seen);
     if (news.async) void news.value.then(wake);
     else setImmediate(wake);
   }
@@ -144,7 +144,7 @@ export class EngineThreadMemory {
   async taken(): Promise<PlacedCall> {
     const completed = Atomics.load(this.#words, COMPLETED);
     while (Atomics.load(this.#words, POSTED) === completed) {
-      const news = waitAsync(this.#words, POSTED, completed);
+      const news = Atomics.waitAsync(this.#words, POSTED, completed);
       if (news.async) await news.value;
     }
     return this.#posted();
@@ -183,14 +183,6 @@ export class EngineThreadMemory {
     this.#wakeRank();
   }
 }
-
-interface News {
-  readonly async: boolean;
-  readonly value: Promise<string>;
-}
-
-/** Atomics.waitAsync: newer than the language version of our types; Node.js has it since version 16. */
-const { waitAsync } = Atomics as unknown as { readonly waitAsync: (words: Int32Array, index: number, value: number) => News };
 
 /** JSON has neither bigints nor NaN, infinities and -0, so a scalar is sent as text. */
 function forJson(value: unknown): unknown {

@@ -14,8 +14,9 @@ import type {
   TransportName,
   TwoWayConnection,
 } from './transport.js';
-import { onAbort, unlessAborted, withAnySignal } from '../abort-signals.js';
+import { unlessAborted, withAnySignal } from '../abort-signals.js';
 import { clearTimeout, setTimeout } from '../platform/platform.js';
+import { endReason } from '../failure/end-reason.js';
 import { graceMs } from '../failure/grace.js';
 
 /** Tag of the bootstrap messages that carry connect information. */
@@ -213,17 +214,7 @@ export async function orWhyNot<C>(
     return await connecting;
   } catch (error) {
     if (!(error instanceof SystemError && error.code === 'NETWORK' && mayBeEnd(error.cause))) throw error;
-    throw await new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(error), graceMs.failedDial);
-      let stopListening = (): void => undefined;
-      const end = (reason: unknown): void => {
-        clearTimeout(timer);
-        stopListening();
-        resolve(reason);
-      };
-      bootstrap.whyGone(peer).then(end, () => end(error));
-      stopListening = onAbort(signal, () => end(error));
-    });
+    throw (await endReason(bootstrap.whyGone(peer), graceMs.failedDial, signal)) ?? error;
   } finally {
     met();
   }

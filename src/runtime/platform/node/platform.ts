@@ -18,7 +18,10 @@ export const platform: Platform = {
   setInterval: (action, ms) => setInterval(action, ms),
   clearInterval: (timer) => clearInterval(timer as NodeJS.Timeout | undefined),
   setImmediate: (action) => void setImmediate(action),
-  sleep: (ms, { signal, ref = true } = {}) => sleep(ms, undefined, { ref, ...(signal === undefined ? {} : { signal }) }),
+  sleep: (ms, { signal, ref = true } = {}) =>
+    sleep(ms, undefined, { ref, ...(signal === undefined ? {} : { signal }) }).catch((error: unknown) => {
+      throw signal?.reason ?? error;
+    }),
   random: () => Math.random(),
   randomBytes,
   randomInt: (from, end) => randomInt(from, end),

@@ -1,11 +1,7 @@
 import { expect, test } from 'vitest';
 import { availableMemory } from '../../../../src/runtime/device/available-memory.js';
 
-const reader = (files: Record<string, string>) => (path: string) => {
-  const text = files[path];
-  if (text === undefined) throw new Error(`ENOENT ${path}`);
-  return text;
-};
+const reader = (files: Record<string, string>) => (path: string) => files[path] ?? '';
 
 test('a machine without limits has what MemAvailable says', () => {
   expect(
