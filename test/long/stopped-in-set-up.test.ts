@@ -37,6 +37,14 @@ describe('a rank that stops while a communicator is made', () => {
     },
   );
 
+  test('is the one that ranks name which have left init, while others are still there', async ({ expect }) => {
+    // Its second write in the last barrier is what one rank waits for; the others are in their first call.
+    const env = { TCCL_SHM_DISABLE: '1', TCCL_TIMEOUT: '3', TCCL_INIT_TIMEOUT: '8' };
+    const { records, stderr } = await runRanks(4, 'stops-at-end-of-init.mjs', ['2'], { env, flags: ['--grace', '1'] });
+    expect(records.map(({ call }) => call).sort(), stderr).toEqual(['allReduce', 'allReduce', 'init']);
+    for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', ranks: [0] });
+  });
+
   test.for(ways)('does not keep init from ending by its signal: $way', async ({ env }, { expect }) => {
     const { records, stderr } = await runRanks(3, 'stops-in-init.mjs', ['signal'], { env, flags: ['--grace', '1'] });
     expect(records.map(({ rank }) => rank).sort(), stderr).toEqual([1, 2]);

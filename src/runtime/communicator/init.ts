@@ -69,7 +69,7 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
         onAbort(stop, () => late.abort(stop.reason));
         const { bootstrap, id } = await meeting;
         peers = bootstrap.peers;
-        const made = setUpHere({ bootstrap, id, place, options, config, settings, network, env }, stop);
+        const made = setUpHere({ bootstrap, id, wait, place, options, config, settings, network, env }, stop);
         return cutOff(made, stop).catch((error: unknown) => {
           throw error instanceof TcclError ? ofCall(error, 'init') : error;
         });
@@ -116,6 +116,7 @@ function notReady(late: readonly number[], peers: readonly PeerInfo[], timeoutMs
 interface Met {
   readonly bootstrap: Bootstrap;
   readonly id: UniqueId;
+  readonly wait: OutOfBandWait;
   readonly place: ThreadPlacement;
   readonly options: InitOptions;
   readonly config: CommunicatorConfig;
@@ -126,7 +127,7 @@ interface Met {
 
 /** Makes the communicator of ranks that have met; see setUp(). */
 function setUpHere(
-  { bootstrap, id, place, settings, network, options, config, env }: Met,
+  { bootstrap, id, wait, place, settings, network, options, config, env }: Met,
   stop: AbortSignal,
 ): Promise<CommunicatorParts> {
   const { rank, nRanks } = bootstrap;
@@ -152,6 +153,7 @@ function setUpHere(
       return { libc, profile: found?.profile, location: locationOf(bootstrap, network, id) };
     },
     agreed: (facts) => warnOfDoubts(bootstrap, facts, doubt, options),
+    reportsBy: (report) => wait.reportsBy(report),
   };
   return setUp(bootstrap, { settings, network, id, join, options, config }, steps, stop);
 }

@@ -43,6 +43,8 @@ export class OutOfBandWait {
   readonly #clock: WatchClock;
   readonly #looks: Timer;
   #isOver = false;
+  /** Reports this rank's wait to ranks that are no longer in the call. */
+  #report: ((words: readonly number[]) => void) | undefined;
 
   constructor(parts: OutOfBandWaitParts, timeoutMs: number) {
     const { rank, nRanks, queries } = parts;
@@ -58,6 +60,11 @@ export class OutOfBandWait {
     this.#looks = clock.every(() => {
       if (clock.look() - begunMs > clock.gapMs) this.#look();
     });
+  }
+
+  /** Reports this wait to ranks that have left the call, too. */
+  reportsBy(report: (words: readonly number[]) => void): void {
+    this.#report = report;
   }
 
   /**
@@ -101,6 +108,7 @@ export class OutOfBandWait {
   #look(): void {
     const { queries, elsewhere } = this.#parts;
     queries.ask(queries.awaited());
+    this.#report?.(this.#words());
     if (elsewhere === undefined) return;
     elsewhere.report(this.#words(), () => !this.#isOver);
     const late = this.#waitChains.find(this.#awaited(), this.#limitMs);

@@ -18,6 +18,8 @@ export interface SetUpSteps {
   readonly prepare: (segment: Segment, shared: boolean) => Pick<Contribution, 'libc' | 'profile' | 'location'>;
   /** Called when all ranks have agreed. */
   readonly agreed?: (facts: readonly RankFacts[]) => void;
+  /** Called before the last wait, with the way to report it to ranks that are in their first calls by then. */
+  readonly reportsBy?: (report: (words: readonly number[]) => void) => void;
 }
 
 /** Values of one init(). */
@@ -30,12 +32,13 @@ type Given = Omit<SharedFacts, 'segment' | 'shared' | 'libc'> & { readonly confi
 export async function setUp(
   bootstrap: Bootstrap,
   { config, ...given }: Given,
-  { join, prepare, agreed }: SetUpSteps,
+  { join, prepare, agreed, reportsBy }: SetUpSteps,
   stop: AbortSignal,
 ): Promise<CommunicatorParts> {
   const { settings, network } = given;
   let segment: Segment | undefined;
   let parts: CommunicatorParts | undefined;
+  let isOver = false;
   /** Ends everything that waits for other ranks. */
   const end = (reason: unknown): void => {
     if (reason instanceof TimeoutError) bootstrap.fail(reason);
@@ -55,6 +58,7 @@ export async function setUp(
     const resources = new SharedResources({ ...given, segment, shared: joined.shared, libc: own.libc }, bootstrap.rank);
     parts = await resources.assemble(bootstrap, team, facts, config, forcedAlgorithm(settings, config), stop);
     agreed?.(facts);
+    reportsBy?.(reporter(parts, () => !isOver));
     segment.ranks.setState(rankStates.ready);
     // No rank may test liveness before all are marked as alive.
     await bootstrap.barrier();
@@ -67,7 +71,20 @@ export async function setUp(
     segment?.close();
     throw error;
   } finally {
+    isOver = true;
     stopListening();
     stopGivingUp();
   }
+}
+
+/** Reports a wait in a call over the bootstrap network in all ways in which calls of the new communicator look for reports. */
+function reporter(
+  { engine, pointToPoint, waitQueries }: CommunicatorParts,
+  holds: () => boolean,
+): (words: readonly number[]) => void {
+  return (words) => {
+    engine.forwardReport(words);
+    pointToPoint.waits.forwardReport(words);
+    waitQueries?.setAnswer(words, holds);
+  };
 }

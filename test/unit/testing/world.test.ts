@@ -43,6 +43,23 @@ it.each(outcomes)('ends the calls of the others after %s', async (_, fault, outc
   expect(trace.filter(({ text }) => text.includes(` failed: ${outcome}`)).length).toBeGreaterThanOrEqual(3);
 });
 
+it('names a rank that stops between the last messages of init, in whatever call the others are by then', async () => {
+  const calls = [{ kind: 'allReduce' as const, count: 100, pauseMs: 0 }];
+  const job = { seed: 2, nRanks: 4, calls, faults: [], recovers: false };
+  const inits = (await runJob(job, await code)).spans.filter(({ name }) => name === 'init');
+  const [first = 0, last = 0] = [Math.min, Math.max].map((choose) => choose(...inits.map(({ endMs = 0 }) => endMs)));
+  const ended = new Set<string>();
+  for (const part of [0.2, 0.5, 0.8])
+    for (const rank of [0, 1, 2, 3]) {
+      const stop: Fault = { kind: 'stop', rank, atMs: first - 1 + part * (last - first + 1), forMs: 60_000 };
+      const { broken, trace } = await runJob({ ...job, faults: [stop] }, await code);
+      expect([stop, broken]).toEqual([stop, []]);
+      for (const { text } of trace) if (text.includes(' failed: ')) ended.add(text.split(' ')[0]!);
+    }
+  // Some were still in init, and others in their first call.
+  expect([...ended].sort()).toEqual(expect.arrayContaining(['call', 'init']));
+});
+
 it('shrinks a job to what still fails, and draws it', async () => {
   const faults: Fault[] = [
     { kind: 'slow', rank: 0, atMs: 150, factor: 2 },
@@ -109,6 +126,16 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
         { kind: 'reset', atMs: 569 },
       ],
       recovers: true,
+    },
+  ],
+  [
+    'a rank that was stopped between the last messages of init was not named by ranks that had left it',
+    {
+      seed: 1,
+      nRanks: 4,
+      calls: [{ kind: 'allReduce', count: 100, pauseMs: 0 }],
+      faults: [{ kind: 'stop', rank: 1, atMs: 268.86, forMs: 60_000 }],
+      recovers: false,
     },
   ],
 ];
