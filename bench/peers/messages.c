@@ -47,6 +47,26 @@ static void put(int bytes) {
   MPI_Win_flush(1, window);
 }
 
+static void accumulate(int bytes) {
+  if (rank != 0) return;
+  MPI_Accumulate(mine, bytes / 4, MPI_INT, 1, 0, bytes / 4, MPI_INT, MPI_SUM, window);
+  MPI_Win_flush(1, window);
+}
+
+static void fetch_and_op(int bytes) {
+  (void)bytes;
+  if (rank != 0) return;
+  MPI_Fetch_and_op(mine, theirs, MPI_INT, 1, 0, MPI_SUM, window);
+  MPI_Win_flush(1, window);
+}
+
+static void compare_and_swap(int bytes) {
+  (void)bytes;
+  if (rank != 0) return;
+  MPI_Compare_and_swap(mine, mine, theirs, MPI_INT, 1, 0, window);
+  MPI_Win_flush(1, window);
+}
+
 /** Calls of a round: some milliseconds, so that another process disturbs few rounds. */
 static int calls_of(int bytes) { return bytes <= 1024 ? 2000 : bytes <= 32768 ? 500 : 50; }
 
@@ -80,6 +100,9 @@ int main(int argc, char **argv) {
     measure("put", put, sizes[i], 1, rounds);
   }
   measure("rate", stream, 8, IN_FLIGHT, rounds);
+  measure("accumulate", accumulate, 8, 1, rounds);
+  measure("fetchAndOp", fetch_and_op, 4, 1, rounds);
+  measure("compareAndSwap", compare_and_swap, 4, 1, rounds);
   MPI_Win_unlock_all(window);
   MPI_Win_free(&window);
   MPI_Finalize();

@@ -36,6 +36,30 @@ for (const bytes of [8, 1024, 32_768, 2 ** 20]) {
   });
   await window.close();
   if (bytes === 8) {
+    const counters = await comm.window(comm.alloc(Int32Array, 2));
+    const added = arrays === 'shared' ? comm.alloc(Int32Array, 2) : new Int32Array(2);
+    const fromFirst = (/** @type {() => void} */ change) => () => {
+      if (comm.rank === 0) change();
+    };
+    measure(
+      'accumulate',
+      8,
+      1,
+      fromFirst(() => counters.accumulateSync(added, 1)),
+    );
+    measure(
+      'fetchAndOp',
+      4,
+      1,
+      fromFirst(() => counters.fetchAndOpSync(1, 1)),
+    );
+    measure(
+      'compareAndSwap',
+      4,
+      1,
+      fromFirst(() => counters.compareAndSwapSync(0, 0, 1)),
+    );
+    await counters.close();
     const all = make(inFlight * bytes);
     const parts = Array.from({ length: inFlight }, (_, i) => all.subarray(i * bytes, (i + 1) * bytes));
     measure('rate', bytes, inFlight, () =>
