@@ -6,7 +6,11 @@ import { InvalidArgumentError } from '../../errors.js';
 /** Below this length, a call into the C library costs more than its faster copy gains. */
 const LIBC_COPY_BYTES = 4096;
 
+/** Up to this length, a call of a kernel costs more than its faster copy gains. */
+const WORDS_BYTES = 32;
+
 const nothing = new Uint8Array(0);
+const nowhere: ArrayBufferLike = nothing.buffer;
 
 /**
  * An array that a collective reads or writes piece by piece: in the segment, where kernels work on it in place ("placed"), or
@@ -14,8 +18,10 @@ const nothing = new Uint8Array(0);
  */
 export class Operand {
   placed = false;
+  /** Of the array in the segment, or else in its buffer. */
   #offset = 0;
   #view: Uint8Array = nothing;
+  #buffer = nowhere;
   /** Address in this process of an array outside the segment; 0 before it is needed. */
   #begin = 0;
 
@@ -28,8 +34,18 @@ export class Operand {
   use(array: NumericArray): void {
     this.#offset = this.segment.offsetOf(array);
     this.placed = this.#offset >= 0;
-    if (!this.placed) this.#view = viewOf(array.buffer, array.byteOffset, array.byteLength);
+    if (!this.placed) {
+      this.#offset = array.byteOffset;
+      this.#buffer = array.buffer;
+      this.#view = viewOf(this.#buffer, this.#offset, array.byteLength);
+    }
     this.#begin = 0;
+  }
+
+  /** True if the array lies in the same memory as another one of `bytes` bytes, and behind it. */
+  isBehind(other: Operand, bytes: number): boolean {
+    if (this.placed !== other.placed || this.#offset < other.#offset + bytes) return false;
+    return this.placed ? this.segment === other.segment : this.#buffer === other.#buffer;
   }
 
   /** Address in this process of an array outside the segment, if others can read it there (peer-memory.ts); otherwise 0. */
@@ -45,7 +61,9 @@ export class Operand {
 
   /** Drops the reference to the array. */
   forget(): void {
+    if (this.placed) return;
     this.#view = nothing;
+    this.#buffer = nowhere;
   }
 
   /** Address of byte `from` of a placed array. */
@@ -95,6 +113,23 @@ export class Operand {
   }
 
   /**
+   * copyTo() of all of a short array, by words where a kernel's call would take longer.
+   * @param words of the segment
+   */
+  copyShortTo(words: Int32Array, address: number, bytes: number): void {
+    if (bytes === 0) return;
+    if (this.placed && bytes <= WORDS_BYTES && ((this.#offset | bytes) & 3) === 0) copyWords(words, address, this.#offset, bytes);
+    else this.copyTo(address, 0, bytes);
+  }
+
+  /** write() of all of a short array, like {@link copyShortTo}. */
+  writeShort(words: Int32Array, source: number, bytes: number): void {
+    if (bytes === 0) return;
+    if (this.placed && bytes <= WORDS_BYTES && ((this.#offset | bytes) & 3) === 0) copyWords(words, this.#offset, source, bytes);
+    else this.write(0, bytes, source);
+  }
+
+  /**
    * Copies `bytes` bytes of another operand from its byte `from` to byte `to`, like write(), unless it is the same memory.
    */
   copyFrom(source: Operand, from: number, to: number, bytes: number, backward = false): void {
@@ -125,6 +160,11 @@ export class Operand {
     if (this.libc !== undefined && bytes >= LIBC_COPY_BYTES) this.libc.copy(destination, source, bytes);
     else destination.set(source);
   }
+}
+
+/** Copies a multiple of 4 bytes between two addresses that are multiples of 4. */
+function copyWords(words: Int32Array, to: number, from: number, bytes: number): void {
+  for (let i = 0; i < bytes; i += 4) words[(to + i) >>> 2] = words[(from + i) >>> 2] ?? 0;
 }
 
 /** View of bytes outside the segment. Throws `BUFFER_DETACHED` if the caller has detached them. */

@@ -43,11 +43,11 @@ export function makeGroupMember({
       if (peer === undefined) checkBlocking(call);
       else messenger.checkBlocking(call, peer);
     },
-    addMessage: ({ sends, peer, array, type, tag, call }, settled) =>
-      void messenger.add(sends, peer, array, type, { settled, call }, tag),
+    prepareMessage: (sends, peer, array, type, tag) => messenger.prepare(sends, peer, array, type, tag),
+    startMessages: (messages) => messenger.addAll(messages),
     addCollective: (call, settled) => queue.add(call, settled),
-    kick: () => {
-      messenger.kick();
+    kick: (messages) => {
+      messenger.kick(messages);
       queue.kick();
     },
     waitUntil: (isDone) => messenger.waitUntil(isDone),

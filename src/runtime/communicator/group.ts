@@ -15,20 +15,10 @@ import {
   type TimedCallOptions,
 } from '../algorithms/arguments.js';
 import { endingAll, isTimed, limitedInGroup, limitText, signalUnheard, startTimed } from '../messages/timed-call.js';
+import type { Transfer, TransferOwner } from '../messages/p2p-transfer.js';
 import { refused, runBody, runningGroup } from '../messages/running-group.js';
 import { fuse, type FusionMember } from './fusion.js';
-import { checkApart } from './messages-apart.js';
-
-/** A send or receive that has not been started yet. */
-interface QueuedMessage {
-  readonly sends: boolean;
-  readonly peer: number;
-  readonly array: NumericArray;
-  readonly type: DataType;
-  readonly tag: number | undefined;
-  /** The call that it is a part of, unless the program called send or recv. */
-  readonly call?: string | undefined;
-}
+import { areInOrder, checkApart } from './messages-apart.js';
 
 /** The part of a communicator that groups use. */
 export interface GroupMember extends FusionMember {
@@ -38,10 +28,12 @@ export interface GroupMember extends FusionMember {
   checkBlocking(call: string, peer?: number): void;
   /** Throws the error that ended the communicator. */
   checkUsable(call: string): void;
-  addMessage(message: QueuedMessage, settled: (error?: Error) => void): void;
+  /** A message without an owner, which startMessages() starts. */
+  prepareMessage(sends: boolean, peer: number, array: NumericArray, type: DataType, tag: number | undefined): Transfer;
+  startMessages(messages: readonly Transfer[]): void;
   addCollective(call: QueuedCall, settled: (error?: Error) => void): void;
-  /** Starts the operations that were added. */
-  kick(): void;
+  /** Starts the operations that were added, such as messages. */
+  kick(messages?: readonly Transfer[]): void;
   /** Blocks until `isDone`. Operations of other members progress meanwhile. */
   waitUntil(isDone: () => boolean): void;
   /** Blocks as above for a limited time; false if time was over before. */
@@ -105,26 +97,28 @@ function groupAs(call: string, body: () => void, options: CallLimits | undefined
   if (current !== undefined) return current.include(body);
   if (isTimed(options)) return startTimedGroup(call, body, options);
   const collected = new Group();
+  const promise = collected.promise();
   try {
     collected.collect(body);
     collected.start(call);
   } catch (error) {
     collected.giveUp(error);
   }
-  return collected.promise;
+  return promise;
 }
 
 function startTimedGroup(call: string, body: () => void, options: CallLimits): Promise<void> {
   return startTimed(options, (settled) => {
     const collected = new Group();
+    collected.promise().then(() => settled(), settled);
     let members: readonly GroupMember[] = [];
     try {
       collected.collect(body);
-      members = collected.start(call);
+      collected.start(call);
+      members = collected.members;
     } catch (error) {
       collected.giveUp(error);
     }
-    collected.promise.then(() => settled(), settled);
     const look = (): void => {
       for (const member of members) member.kick();
     };
@@ -174,16 +168,22 @@ export function currentGroup(): Group | undefined {
   return runningGroup() as Group | undefined;
 }
 
+/** The operations of a group on one communicator. */
+interface Part {
+  readonly member: GroupMember;
+  readonly messages: Transfer[];
+  readonly collectives: QueuedCall[];
+  /** Of its messages that have no call of their own. */
+  readonly owner: TransferOwner;
+}
+
 /** A group: collects operations and starts them together. */
-class Group {
-  /** Resolves when all operations are done. */
-  readonly promise: Promise<void>;
-  #settle: (error?: Error) => void = () => undefined;
-  /** The same result for each operation. It may be ignored, because the caller of group() handles the other promise. */
-  readonly #part: Promise<void>;
-  #settlePart: (error?: Error) => void = () => undefined;
-  readonly #messages: (QueuedMessage & { readonly member: GroupMember })[] = [];
-  readonly #collectives = new Map<GroupMember, QueuedCall[]>();
+export class Group {
+  readonly #parts: Part[] = [];
+  /** Settle the group's promise, and that of its operations, once there are such. */
+  #settle: ((error?: Error) => void) | undefined;
+  #settleOperations: ((error?: Error) => void) | undefined;
+  #operations: Promise<void> | undefined;
   /** The first error. */
   #error: { readonly error: unknown } | undefined;
   #outstanding = 0;
@@ -191,10 +191,19 @@ class Group {
   /** Called at the end of an observed group. */
   #ended: ((error?: Error) => void)[] = [];
 
-  constructor() {
-    this.promise = new Promise<void>((resolve) => (this.#settle = settlerOf(resolve)));
-    this.#part = new Promise<void>((resolve) => (this.#settlePart = settlerOf(resolve)));
-    this.#part.catch(() => undefined);
+  /** The communicators with operations in this group. */
+  get members(): readonly GroupMember[] {
+    return this.#parts.map(({ member }) => member);
+  }
+
+  /** Makes the promise that resolves when all operations are done. */
+  promise(): Promise<void> {
+    return new Promise<void>((resolve) => (this.#settle = settlerOf(resolve)));
+  }
+
+  /** The same result for each operation. It may be ignored, because the caller of group() handles the other promise. */
+  #ofOperations(): Promise<void> {
+    return (this.#operations ??= new Promise<void>((resolve) => (this.#settleOperations = settlerOf(resolve))));
   }
 
   /** Runs `body`. Throws its error, or that of a wrong operation. */
@@ -207,7 +216,7 @@ class Group {
   include(body: () => void): Promise<void> {
     try {
       body();
-      return this.#part;
+      return this.#ofOperations();
     } catch (error) {
       return this.refuse(error);
     }
@@ -222,44 +231,66 @@ class Group {
     }
   }
 
-  addMessage(message: QueuedMessage & { readonly member: GroupMember }): Promise<void> {
-    this.#messages.push(message);
-    return this.#part;
+  /**
+   * @param message of prepareMessage()
+   * @param call that it is a part of, unless the program called send or recv
+   */
+  addMessage(member: GroupMember, message: Transfer, call?: string): Promise<void> {
+    const { messages, owner } = this.#partOf(member);
+    message.owner = call === undefined ? owner : { ...owner, call };
+    messages.push(message);
+    return this.#ofOperations();
   }
 
   addCollective(member: GroupMember, { code, type, root, send, recv, count, details, chain }: QueuedCall): Promise<void> {
-    const calls = this.#collectives.get(member) ?? [];
-    calls.push({ code, type, root, send, recv, count, details, chain });
-    this.#collectives.set(member, calls);
-    return this.#part;
+    this.#partOf(member).collectives.push({ code, type, root, send, recv, count, details, chain });
+    return this.#ofOperations();
+  }
+
+  #partOf(member: GroupMember): Part {
+    for (const part of this.#parts) if (part.member === member) return part;
+    const part = { member, messages: [], collectives: [], owner: { settled: this.#settled } };
+    this.#parts.push(part);
+    return part;
   }
 
   refuse(error: unknown): Promise<void> {
     this.#error ??= { error };
-    return this.#part;
+    return this.#ofOperations();
   }
 
   /** Starts all operations. Throws before anything starts if operations conflict with each other. */
-  start(call: string): readonly GroupMember[] {
-    const members = new Set([...this.#messages.map(({ member }) => member), ...this.#collectives.keys()]);
-    for (const member of members) member.checkUsable(call);
-    checkApart(call, this.#messages);
-    const fused = [...this.#collectives].map(([member, calls]) => ({ member, calls: fuse(calls, member) }));
-    this.#ended = [...members].flatMap((member) => member.observe?.(this.#operationOf(member)) ?? []);
-    this.#outstanding = 1;
-    for (const message of this.#messages) {
-      this.#outstanding++;
-      message.member.addMessage(message, this.#settled);
+  start(call: string): void {
+    const parts = this.#parts;
+    for (const { member } of parts) member.checkUsable(call);
+    this.#checkApart(call);
+    const fused = parts.map(({ member, collectives }) => (collectives.length === 0 ? [] : fuse(collectives, member)));
+    for (const part of parts) {
+      const end = part.member.observe?.(operationOf(part));
+      if (end !== undefined) this.#ended.push(end);
     }
-    for (const { member, calls } of fused) {
-      for (const call of calls) {
+    this.#outstanding = 1;
+    for (const { member, messages } of parts) {
+      this.#outstanding += messages.length;
+      if (messages.length > 0) member.startMessages(messages);
+    }
+    for (const [i, calls] of fused.entries()) {
+      for (const each of calls) {
         this.#outstanding++;
-        member.addCollective(call, this.#settled);
+        parts[i]?.member.addCollective(each, this.#settled);
       }
     }
-    for (const member of members) member.kick();
+    for (const { member, messages } of parts) member.kick(messages);
     this.#settled();
-    return [...members];
+  }
+
+  #checkApart(call: string): void {
+    const [first, ...others] = this.#parts;
+    if (first === undefined || (others.length === 0 && areInOrder(first.messages))) return;
+    checkApart(
+      call,
+      this.#parts.flatMap(({ member, messages }) => messages.map(({ sends, peer, array }) => ({ member, sends, peer, array }))),
+    );
   }
 
   /** Ends the group with an error from before or during the start. */
@@ -277,28 +308,20 @@ class Group {
 
   /** Starts all operations and blocks until all are done. */
   runSync(call: string, timeoutMs: number | undefined): void {
-    this.promise.catch(() => undefined); // nobody uses the promise
-    for (const { member, peer } of this.#messages) member.checkBlocking(call, peer);
-    for (const member of this.#collectives.keys()) member.checkBlocking(call);
-    const members = this.start(call);
-    const [first] = members;
+    for (const { member, messages, collectives } of this.#parts) {
+      let checked = -1;
+      for (const { peer } of messages) if (peer !== checked) member.checkBlocking(call, (checked = peer));
+      if (collectives.length > 0) member.checkBlocking(call);
+    }
+    this.start(call);
+    const first = this.#parts[0]?.member;
     const isDone = (): boolean => this.#outstanding === 0 || this.#error !== undefined;
     if (timeoutMs === undefined) first?.waitUntil(isDone);
     else if (first?.waitWithin(isDone, timeoutMs) === false) {
       const error = this.late(call, timeoutMs);
-      for (const member of members) member.fail(error, call);
+      for (const member of this.members) member.fail(error, call);
     }
     if (this.#error !== undefined) throw addCallerFrames(this.#error.error);
-  }
-
-  #operationOf(member: GroupMember): Operation {
-    const messages = this.#messages.filter((message) => message.member === member).length;
-    const collectives = this.#collectives.get(member)?.length ?? 0;
-    return {
-      name: 'group',
-      text: `group of ${messages} messages and ${collectives} collectives`,
-      args: { messages, collectives },
-    };
   }
 
   readonly #settled = (error?: Error): void => {
@@ -316,9 +339,15 @@ class Group {
   #end(error?: Error): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    this.#settle(error);
-    this.#settlePart(error);
+    this.#settle?.(error);
+    // Only then: a loop of blocking groups would leave a microtask of each behind.
+    if (error !== undefined) this.#operations?.catch(() => undefined);
+    this.#settleOperations?.(error);
   }
+}
+
+function operationOf({ messages: { length: messages }, collectives: { length: collectives } }: Part): Operation {
+  return { name: 'group', text: `group of ${messages} messages and ${collectives} collectives`, args: { messages, collectives } };
 }
 
 /** The limit of a blocking call, which a group or a signal cannot have. */

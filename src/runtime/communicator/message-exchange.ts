@@ -20,7 +20,7 @@ import {
   type TimedMessage,
   type TimedWait,
 } from '../messages/timed-call.js';
-import { blockingLimit, currentGroup, type GroupMember } from './group.js';
+import { blockingLimit, currentGroup, type Group, type GroupMember } from './group.js';
 import { alone, checkAlone, refused } from '../messages/running-group.js';
 import { overlappingBytes } from './messages-apart.js';
 
@@ -103,7 +103,7 @@ export class MessageExchange {
       }
       return group === undefined
         ? this.#messenger.start(call === 'send', peer, array, type, tag)
-        : group.addMessage({ member: this.#parts.member, sends: call === 'send', peer, array, type, tag });
+        : this.#addTo(group, call === 'send', peer, array, type, tag);
     } catch (error) {
       return refused(error);
     }
@@ -126,7 +126,7 @@ export class MessageExchange {
       checkBlockingMessage(this.#parts.timed, message);
       runTimedMessage(this.#parts.timed, message, timeoutMs);
     } else if (group === undefined) this.#messenger.run(sends, peer, array, type, tag);
-    else void group.addMessage({ member: this.#parts.member, sends, peer, array, type, tag });
+    else void this.#addTo(group, sends, peer, array, type, tag);
   }
 
   /** A sendRecv whose send need not wait, outside groups; undefined, without any effect, for another one. */
@@ -169,7 +169,19 @@ export class MessageExchange {
     const array = this.#elements(call, given);
     const type = this.#check(call, array, peer, options);
     const { member } = this.#parts;
-    void currentGroup()?.addMessage({ member, sends, peer, array, type, tag: options?.tag, call: name });
+    void currentGroup()?.addMessage(member, member.prepareMessage(sends, peer, array, type, options?.tag), name);
+  }
+
+  #addTo(
+    group: Group,
+    sends: boolean,
+    peer: number,
+    array: NumericArray,
+    type: DataType,
+    tag: number | undefined,
+  ): Promise<void> {
+    const { member } = this.#parts;
+    return group.addMessage(member, member.prepareMessage(sends, peer, array, type, tag));
   }
 
   /** Resolves to the number of received elements if the message may be shorter. */

@@ -1,4 +1,5 @@
 import type { NumericArray } from '../device/types.js';
+import type { Transfer } from '../messages/p2p-transfer.js';
 import { InvalidUsageError } from '../../errors.js';
 import { errorOfCall } from '../caller-stack.js';
 
@@ -8,6 +9,26 @@ export interface GroupedMessage {
   readonly sends: boolean;
   readonly peer: number;
   readonly array: NumericArray;
+}
+
+/**
+ * True if the messages' arrays are known to be apart, because they follow each other in memory, in either direction, or all are
+ * sent; otherwise checkApart() finds out.
+ */
+export function areInOrder(messages: readonly Transfer[]): boolean {
+  let isSent = true;
+  for (const { sends } of messages) isSent &&= sends;
+  return isSent || follow(messages, 1) || follow(messages, -1);
+}
+
+/** True if the arrays follow each other upwards (1) or downwards (-1). */
+function follow(messages: readonly Transfer[], step: 1 | -1): boolean {
+  for (let i = 1; i < messages.length; i++) {
+    const low = messages[step > 0 ? i - 1 : i];
+    const high = messages[step > 0 ? i : i - 1];
+    if (low === undefined || high?.operand.isBehind(low.operand, low.bytes) !== true) return false;
+  }
+  return true;
 }
 
 /**

@@ -140,6 +140,8 @@ export class Segment {
   #recentOffset = -1;
   #lessRecent: TypedArray | undefined;
   #lessRecentOffset = -1;
+  /** Buffer of the last part of an array of this segment. */
+  #recentBuffer: ArrayBufferLike | undefined;
 
   private constructor(
     backing: Backing,
@@ -331,7 +333,7 @@ export class Segment {
     const used = this.heap.usedBytes;
     if (used - this.#usedWhenCollected < leastBytes) return false;
     if (this.#arrays.size > 0) {
-      this.#recent = this.#lessRecent = undefined;
+      this.#recent = this.#lessRecent = this.#recentBuffer = undefined;
       for (const { forget } of this.#users) forget?.();
       collectGarbage();
       for (const offset of this.#arrays.collected()) this.#freeCollected(offset);
@@ -473,7 +475,13 @@ export class Segment {
     const place = placeOf(array);
     this.#recent = array;
     if (place?.arrays === this.#arrays) this.#recentOffset = place.offset;
-    else this.#recentOffset = this.#arrays.owns(array.buffer) ? array.byteOffset : -1;
+    else {
+      // Parts of one array often follow each other.
+      const { buffer } = array;
+      const isOwn = buffer === this.#recentBuffer || this.#arrays.owns(buffer);
+      if (isOwn) this.#recentBuffer = buffer;
+      this.#recentOffset = isOwn ? array.byteOffset : -1;
+    }
     return this.#recentOffset;
   }
 
@@ -481,7 +489,7 @@ export class Segment {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#recent = this.#lessRecent = undefined;
+    this.#recent = this.#lessRecent = this.#recentBuffer = undefined;
     leaveMemory();
     this.board.close();
     this.ranks.setState(rankStates.closed);

@@ -227,6 +227,16 @@ export class Messenger implements Waitable {
     return this.#pointToPoint.add(sends, peer, array, type, owner, tag);
   }
 
+  /** A transfer for {@link addAll}, without an owner. */
+  prepare(sends: boolean, peer: number, array: NumericArray, type: DataType, tag: number | undefined): Transfer {
+    return this.#pointToPoint.prepare(sends, peer, array, type, undefined, tag);
+  }
+
+  /** Queues prepared transfers like {@link add}. */
+  addAll(transfers: readonly Transfer[]): void {
+    for (const transfer of transfers) this.#pointToPoint.addPrepared(transfer);
+  }
+
   /** Queues a receive from any rank, like {@link add}; see PointToPoint. */
   addAny(array: NumericArray, type: DataType, owner: TransferOwner, tag: number, atMost: boolean): AnyReceive {
     return this.#pointToPoint.addAny(array, type, owner, tag, atMost);
@@ -256,9 +266,10 @@ export class Messenger implements Waitable {
     return isWithdrawn;
   }
 
-  /** Starts queued transfers, which then progress in the background. */
-  kick(): void {
+  /** Starts queued transfers, which then progress in the background. @param added by {@link addAll} */
+  kick(added: readonly Transfer[] = []): void {
     this.#try();
+    for (const transfer of added) this.#pointToPoint.recordWait(transfer);
     if (this.isPending) this.#startLater();
   }
 

@@ -20,6 +20,10 @@ import { headOf, typeWord, type MessageHead, type Mismatch, type Transfer } from
  *     in the sender        a long array elsewhere, if the receiver can read it (device/peer-memory.ts): like "in the array"
  *     in a staging slot    any other array: copied to slots in turn, from which the receiver copies
  *
+ * Short messages that are sent together are one post of type PACKED, whose count is that of the messages, in an eager slot:
+ *
+ *     | type and tag u32 | elements u32 | data, to a multiple of 8 bytes | type and tag u32 | …
+ *
  * A message that is copied, or has arrived, and that nothing before it waits for, takes one kernel on each side and no Transfer
  * (device/kernels/assembly/messages.ts).
  */
@@ -35,6 +39,10 @@ const MAILBOX_BYTES = FIRST_POST + POSTS * POST_BYTES;
 
 /** Messages up to this length are copied twice, so that the sender need not wait. */
 export const EAGER_BYTES = 4096;
+/** Longest message that is packed with others. */
+export const PACKED_BYTES = 512;
+/** Type of a post of several messages, which no element type has. */
+const PACKED = 255;
 /** Number of staging slots, and the longest slot: small enough to be in the cache when the receiver copies from it. */
 const STAGE_SLOTS = 4;
 const STAGE_SLOT_BYTES = 128 * 1024;
@@ -116,6 +124,39 @@ export class Outbox {
   }
 
   /**
+   * Hands over in one post as many messages of at most PACKED_BYTES as an eager slot has room for. Returns the first one that
+   * is not handed over, which is `first` if there is no room.
+   */
+  postTogether(first: Transfer): Transfer | undefined {
+    if (this.#posted - this.#taken === POSTS && !this.#look()) return first;
+    let bytes = 0;
+    for (let each: Transfer | undefined = first; each !== undefined && each.bytes <= PACKED_BYTES; each = each.next) {
+      const more = packedBytes(each.bytes);
+      if (bytes + more > EAGER_BYTES) break;
+      bytes += more;
+    }
+    const address = this.#slot(this.#eagerSlots, bytes);
+    if (address === NO_SLOT) return this.#postPiece(first) ? first.next : first;
+    if (address === WAIT) return first;
+    const words = this.#words;
+    const end = address + Math.min(bytes, this.#eagerSlots.slotBytes);
+    let at = address;
+    let count = 0;
+    let next: Transfer | undefined = first;
+    while (next !== undefined && next.bytes <= PACKED_BYTES && at + packedBytes(next.bytes) <= end) {
+      words[at / 4] = typeWord(next);
+      words[at / 4 + 1] = next.count;
+      next.operand.copyShortTo(words, at + PACKED_HEADER_BYTES, next.bytes);
+      next.moved = next.bytes;
+      at += packedBytes(next.bytes);
+      next = next.next;
+      count++;
+    }
+    this.#team.kernels.postPiece(this.#address, ++this.#posted, PACKED, count, address, at - address, 0, 0);
+    return next;
+  }
+
+  /**
    * True if the receiver no longer needs the sender's array.
    * @throws InvalidArgumentError `BUFFER_DETACHED` when the receiver still needs the array, but it was detached
    */
@@ -181,6 +222,14 @@ export class Outbox {
     if (slots.lastPost > this.#taken && !(this.#look() && slots.lastPost <= this.#taken)) return WAIT;
     return slots.use(this.#posted + 1, this.#taken);
   }
+}
+
+/** Type, tag and count in front of a packed message. */
+const PACKED_HEADER_BYTES = 8;
+
+/** Bytes that a message takes among packed ones. */
+function packedBytes(bytes: number): number {
+  return PACKED_HEADER_BYTES + ((bytes + 7) & ~7);
 }
 
 /**
@@ -249,6 +298,9 @@ export class Inbox {
   #address = 0;
   /** Number of the last post taken. */
   #taken = 0;
+  /** Messages of the next post that are left, if it is packed and some have been taken, and address of the first. */
+  #packed = 0;
+  #packedAt = 0;
 
   /** @param from local rank of the sender */
   constructor(
@@ -266,7 +318,11 @@ export class Inbox {
     const number = this.#taken + 1;
     const header = (this.#address + FIRST_POST + (number % POSTS) * POST_BYTES) / 4;
     const words = this.#words;
-    if (Atomics.load(words, header) !== (number | 0)) return undefined;
+    if (this.#packed === 0) {
+      if (Atomics.load(words, header) !== (number | 0)) return undefined;
+      if (words[header + TYPE] === PACKED) this.#unpack(header);
+    }
+    if (this.#packed > 0) return headOf(words[this.#packedAt / 4] ?? 0, words[this.#packedAt / 4 + 1] ?? 0, 0);
     return headOf(words[header + TYPE] ?? 0, words[header + COUNT_LOW] ?? 0, words[header + COUNT_HIGH] ?? 0);
   }
 
@@ -279,8 +335,16 @@ export class Inbox {
     if (this.#address === 0 && !this.#find()) return false;
     const number = this.#taken + 1;
     const { kernels } = this.#team;
-    if (kernels.takeMessage(this.#address, number, mask, word, count, destination, bytes, spins) !== DONE) return false;
-    this.#taken = number;
+    if (this.#packed === 0) {
+      if (kernels.takeMessage(this.#address, number, mask, word, count, destination, bytes, spins) !== DONE) return false;
+      this.#taken = number;
+      return true;
+    }
+    const words = this.#words;
+    const at = this.#packedAt;
+    if (((words[at / 4] ?? 0) & mask) !== word || words[at / 4 + 1] !== count) return false;
+    kernels.copy(destination, at + PACKED_HEADER_BYTES, bytes);
+    this.#nextPacked(bytes);
     return true;
   }
 
@@ -291,11 +355,16 @@ export class Inbox {
   pull(transfer: Transfer, mismatch: Mismatch): boolean {
     if (this.#address === 0 && !this.#find()) return false;
     const words = this.#words;
+    if (this.#packed > 0) return this.#pullPacked(transfer, mismatch);
     do {
       const number = this.#taken + 1;
       const post = this.#address + FIRST_POST + (number % POSTS) * POST_BYTES;
       const header = post / 4;
       if (Atomics.load(words, header) !== (number | 0)) return false;
+      if (words[header + TYPE] === PACKED) {
+        this.#unpack(header);
+        return this.#pullPacked(transfer, mismatch);
+      }
       if (!transfer.met) {
         const type = (words[header + TYPE] ?? 0) & 255;
         const count = ((words[header + COUNT_LOW] ?? 0) >>> 0) + ((words[header + COUNT_HIGH] ?? 0) >>> 0) * 2 ** 32;
@@ -316,6 +385,32 @@ export class Inbox {
       Atomics.store(words, (this.#address + TAKEN) / 4, number | 0);
     } while (transfer.moved < transfer.bytes);
     return true;
+  }
+
+  /** Begins to take the messages of a packed post. */
+  #unpack(header: number): void {
+    this.#packed = this.#words[header + COUNT_LOW] ?? 0;
+    this.#packedAt = (this.#words[header + ADDRESS] ?? 0) >>> 0;
+  }
+
+  #pullPacked(transfer: Transfer, mismatch: Mismatch): boolean {
+    const words = this.#words;
+    const at = this.#packedAt;
+    const type = (words[at / 4] ?? 0) & 255;
+    const count = words[at / 4 + 1] ?? 0;
+    if (!transfer.meets(type, count)) throw mismatch(transfer, type, count);
+    const { bytes } = transfer;
+    transfer.operand.writeShort(words, at + PACKED_HEADER_BYTES, bytes);
+    transfer.moved = bytes;
+    this.#nextPacked(bytes);
+    return true;
+  }
+
+  #nextPacked(bytes: number): void {
+    this.#packedAt += packedBytes(bytes);
+    if (--this.#packed > 0) return;
+    this.#taken++;
+    Atomics.store(this.#words, (this.#address + TAKEN) / 4, this.#taken | 0);
   }
 
   /** True if the sender has left the communicator. */

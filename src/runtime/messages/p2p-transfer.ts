@@ -40,6 +40,8 @@ export function headOf(word: number, low: number, high: number): MessageHead {
   return { type: word & 255, tag: word >>> 8, count: (low >>> 0) + (high >>> 0) * 2 ** 32 };
 }
 
+const nothing = new Uint8Array(0);
+
 /** One send or receive in flight. Objects are reused for later transfers. */
 export class Transfer {
   sends = false;
@@ -70,6 +72,7 @@ export class Transfer {
   owner: TransferOwner | undefined;
   /** Called at the end of an observed transfer. */
   ended: ((error?: Error) => void) | undefined;
+  array: NumericArray = nothing;
   /** The next transfer in its queue. */
   next: Transfer | undefined;
   /** `moved` at the last check of the deadline, and the time since which it has not changed. */
@@ -105,6 +108,7 @@ export class Transfer {
     this.next = undefined;
     this.movedBefore = -1;
     this.sinceMs = 0;
+    this.array = array;
     this.operand.use(array);
   }
 
@@ -125,6 +129,7 @@ export class Transfer {
   /** Drops the references to the array and the owner. */
   clear(): void {
     this.operand.forget();
+    this.array = nothing;
     this.owner = undefined;
     this.ended = undefined;
     this.next = undefined;

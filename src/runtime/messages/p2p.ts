@@ -10,7 +10,7 @@ import { ANY_SOURCE } from '../algorithms/activity.js';
 import type { WakeSources } from '../progress/parking.js';
 import { InFlight, operationOf } from './p2p-in-flight.js';
 import { Links, type LinksParts, type Peer } from './p2p-links.js';
-import { EAGER_BYTES, type Inbox } from './p2p-mailbox.js';
+import { EAGER_BYTES, PACKED_BYTES, type Inbox } from './p2p-mailbox.js';
 import { Passage } from './passage.js';
 import type { SocketInlet } from './p2p-socket.js';
 import { addFirst, Matching, unlink } from './p2p-matching.js';
@@ -97,9 +97,37 @@ export class PointToPoint {
     owner: TransferOwner | undefined,
     tag?: number,
   ): Transfer {
-    const transfer = this.#queue(sends, rank, array, type, owner, tag);
-    this.#begun(transfer);
+    const transfer = this.prepare(sends, rank, array, type, owner, tag);
+    this.addPrepared(transfer);
+    this.recordWait(transfer);
     return transfer;
+  }
+
+  /** A transfer of all of `array` that is not queued yet. */
+  prepare(
+    sends: boolean,
+    rank: number,
+    array: NumericArray,
+    type: DataType,
+    owner: TransferOwner | undefined,
+    tag: number | undefined,
+  ): Transfer {
+    const transfer = this.#spareTransfer();
+    transfer.set(sends, rank, array, type, owner, tag);
+    return transfer;
+  }
+
+  /** Queues a transfer like {@link add}. If it is not done after progress(), it takes recordWait(). */
+  addPrepared(transfer: Transfer): void {
+    this.#queue(transfer);
+    this.#begun(transfer);
+  }
+
+  /** Shows in the ring of calls that a transfer waits. */
+  recordWait(transfer: Transfer): void {
+    const { sends, peer, type, count, entry, done } = transfer;
+    if (done || entry >= 0 || this.recorder === undefined) return;
+    transfer.entry = this.recorder.beginMessage(sends, peer, type.code, count);
   }
 
   /** Sends a short message in shared memory, unless another one or an observer waits. False, without any effect, otherwise. */
@@ -135,21 +163,12 @@ export class PointToPoint {
     return true;
   }
 
-  #queue(
-    sends: boolean,
-    rank: number,
-    array: NumericArray,
-    type: DataType,
-    owner: TransferOwner | undefined,
-    tag: number | undefined,
-  ): Transfer {
-    const peer = this.links.of(rank);
-    if (sends) this.links.outletOf(peer);
+  #queue(transfer: Transfer): void {
+    const peer = this.links.of(transfer.peer);
+    if (transfer.sends) this.links.outletOf(peer);
     else this.links.inletOf(peer);
-    const transfer = this.#spareTransfer();
-    transfer.set(sends, rank, array, type, owner, tag);
     this.inFlight.add(peer);
-    if (sends) {
+    if (transfer.sends) {
       if (peer.lastSend !== undefined) peer.lastSend.next = transfer;
       peer.lastSend = transfer;
       peer.sends ??= transfer;
@@ -158,9 +177,8 @@ export class PointToPoint {
       if (peer.lastReceive !== undefined) peer.lastReceive.next = transfer;
       peer.lastReceive = transfer;
       peer.receives ??= transfer;
-      if (tag !== undefined && tag !== ANY_TAG) peer.sorts = true;
+      if (transfer.tag !== ANY_TAG) peer.sorts = true;
     }
-    return transfer;
   }
 
   /** Queues a receive of all of `array` from any rank, also from this one. Its owner is called once. */
@@ -169,7 +187,8 @@ export class PointToPoint {
     const { nRanks } = this.#options.bootstrap;
     // The last peer in the list of busy ones is polled first: the one after the last source.
     for (let i = 0; i < nRanks; i++) {
-      const place = this.#queue(false, (this.matching.lastSource + nRanks - i) % nRanks, array, type, owner, tag);
+      const place = this.prepare(false, (this.matching.lastSource + nRanks - i) % nRanks, array, type, owner, tag);
+      this.#queue(place);
       place.any = any;
       place.atMost = atMost;
       any.places.set(place.peer, place);
@@ -194,18 +213,18 @@ export class PointToPoint {
   /** Queues a receive before all others from a rank; see TransferOwner. */
   addNext(rank: number, array: NumericArray, type: DataType, owner: TransferOwner, tag: number): void {
     const peer = this.links.of(rank);
-    const transfer = this.#spareTransfer();
-    transfer.set(false, rank, array, type, owner, tag);
+    const transfer = this.prepare(false, rank, array, type, owner, tag);
     this.inFlight.add(peer);
     addFirst(peer, 'receives', transfer);
     this.#begun(transfer);
+    this.recordWait(transfer);
   }
 
   #begun(transfer: Transfer): void {
     this.inFlight.pending++;
-    transfer.ended = this.#options.observe?.(operationOf(transfer));
-    const { sends, peer, type, count } = transfer;
-    if (this.recorder !== undefined) transfer.entry = this.recorder.beginMessage(sends, peer, type.code, count);
+    const { observe } = this.#options;
+    if (observe !== undefined) transfer.ended = observe(operationOf(transfer));
+    if (transfer.bytes > EAGER_BYTES) this.recordWait(transfer);
   }
 
   /**
@@ -361,11 +380,18 @@ export class PointToPoint {
     const { outlet } = peer;
     if (outlet === undefined) return;
     while (peer.posting !== undefined) {
-      const { moved } = peer.posting;
-      const all = outlet.post(peer.posting);
-      if (peer.posting.moved !== moved || all) this.inFlight.steps++;
+      const { posting } = peer;
+      const { moved, next } = posting;
+      if (outlet.shared && moved === 0 && posting.bytes <= PACKED_BYTES && next !== undefined && next.bytes <= PACKED_BYTES) {
+        peer.posting = outlet.postTogether(posting);
+        if (peer.posting === posting) break;
+        this.inFlight.steps++;
+        continue;
+      }
+      const all = outlet.post(posting);
+      if (posting.moved !== moved || all) this.inFlight.steps++;
       if (!all) break;
-      peer.posting = peer.posting.next;
+      peer.posting = next;
     }
     while (peer.sends !== undefined && peer.sends !== peer.posting && outlet.isTaken(peer.sends)) {
       const { sends } = peer;
@@ -427,8 +453,10 @@ export class PointToPoint {
     transfer.done = true;
     if (transfer.any !== undefined) this.matching.lastSource = transfer.peer;
     transfer.ended?.();
-    this.recorder?.endApart(transfer.entry);
-    const { owner } = transfer;
+    const { owner, entry } = transfer;
+    if (entry >= 0) this.recorder?.endApart(entry);
+    else if (transfer.any === undefined && !transfer.isKept)
+      this.recorder?.addMessage(transfer.sends, transfer.peer, transfer.type.code, transfer.count);
     if (owner === undefined) return;
     this.recycle(transfer);
     owner.settled();

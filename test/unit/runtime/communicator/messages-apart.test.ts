@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkApart, type GroupedMessage } from '../../../../src/runtime/communicator/messages-apart.js';
+import { areInOrder, checkApart, type GroupedMessage } from '../../../../src/runtime/communicator/messages-apart.js';
+import { uint8 } from '../../../../src/runtime/device/types.js';
+import { ranks, type Rank } from '../algorithms/ranks-in-one-thread.js';
 
 const member = { rank: 3 };
 const buffers = [new ArrayBuffer(64), new ArrayBuffer(64)];
@@ -49,4 +51,34 @@ test('the error names both arrays', () => {
   expect(() => checkApart('exchange', [message(true, 0, 1, 8), message(true, 1, 0, 8), message(false, 0, 6, 8)])).toThrow(
     'exchange: the array sent to rank 1 and the array received from rank 2 overlap by 3 bytes; pass arrays apart',
   );
+});
+
+test('messages whose arrays follow each other need no comparison with all others, and never overlap', () => {
+  const [{ segment, p2p }] = ranks(1) as [Rank];
+  const memories = [segment.alloc(Uint8Array, 64), new Uint8Array(64), new Uint8Array(64)];
+  const inOrder = (messages: readonly GroupedMessage[]): boolean =>
+    areInOrder(messages.map(({ sends, array }) => p2p.prepare(sends, 0, array, uint8, undefined, undefined)));
+  const part = (sends: boolean, memory: number, from: number, length: number): GroupedMessage => ({
+    member,
+    sends,
+    peer: 0,
+    array: memories[memory]!.subarray(from, from + length),
+  });
+  const anyPart = fc
+    .tuple(fc.boolean(), fc.nat(2), fc.nat(50), fc.integer({ min: 1, max: 12 }))
+    .map(([sends, memory, from, length]) => part(sends, memory, from, length));
+  fc.assert(
+    fc.property(fc.array(anyPart, { maxLength: 4 }), (messages) => {
+      expect(inOrder(messages) && overlaps(messages)).toBe(false);
+    }),
+    { numRuns: 1000 },
+  );
+  for (const memory of [0, 1]) {
+    const parts = [0, 8, 16].map((from) => part(false, memory, from, 8));
+    expect([inOrder(parts), inOrder(parts.toReversed()), inOrder([...parts, part(true, memory, 20, 8)])]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  }
 });

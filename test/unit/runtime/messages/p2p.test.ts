@@ -27,7 +27,7 @@ test('messages arrive complete and in order, for any order of calls and any memo
     inOneCall: fc.boolean(),
   });
   fc.assert(
-    fc.property(fc.array(message, { maxLength: 12 }), fc.infiniteStream(fc.nat(2)), (messages, turns) => {
+    fc.property(fc.array(message, { maxLength: 24 }), fc.infiniteStream(fc.nat(2)), (messages, turns) => {
       const arrays = messages.map(({ from, to, count, sentPlaced, receivedPlaced }, salt) => {
         const sent = sentPlaced ? all[from]!.segment.alloc(Int32Array, count) : new Int32Array(count);
         for (let i = 0; i < count; i++) sent[i] = i * 3 + salt;
@@ -56,7 +56,8 @@ test('messages arrive complete and in order, for any order of calls and any memo
       const queues = [0, 1, 2].map((rank) => starts.filter((start) => start.rank === rank));
       for (let step = 0; all.some(({ p2p }) => p2p.inFlight.pending > 0) || queues.some((queue) => queue.length > 0); step++) {
         const turn = turns.next().value as number;
-        queues[turn]!.shift()?.start();
+        // Short messages that are started together are sent together.
+        for (let more = 4 * (turns.next().value as number); more >= 0; more--) queues[turn]!.shift()?.start();
         all[turn]!.p2p.progress();
         if (step > 100_000) throw new Error('they wait for each other');
       }
@@ -73,8 +74,10 @@ test('messages arrive complete and in order, for any order of calls and any memo
 
 test('sends of small messages complete before the receive is called, as long as there is room', () => {
   const [a, b] = ranks(2) as [Rank, Rank];
-  for (let i = 0; i < 20; i++) a.p2p.add(true, 1, Int32Array.of(i), int32, { settled: () => undefined });
-  a.p2p.progress();
+  for (let i = 0; i < 20; i++) {
+    a.p2p.add(true, 1, Int32Array.of(i), int32, { settled: () => undefined });
+    a.p2p.progress();
+  }
   expect(a.p2p.inFlight.pending).toBe(4);
   const received = Array.from({ length: 20 }, () => new Int32Array(1));
   for (const array of received) b.p2p.add(false, 0, array, int32, { settled: () => undefined });
@@ -83,6 +86,48 @@ test('sends of small messages complete before the receive is called, as long as 
     a.p2p.progress();
   }
   expect(received.map((array) => array[0])).toEqual(Array.from({ length: 20 }, (_, i) => i));
+});
+
+test('short messages that are sent together share posts, and each is received like any other', () => {
+  const [a, b] = ranks(2) as [Rank, Rank];
+  const counts = Array.from({ length: 300 }, (_, i) => [1, 2, 0, 128, 7, 129][i % 6]!);
+  const settled = (): void => undefined;
+  for (const [i, count] of counts.entries())
+    a.p2p.add(true, 1, new Int32Array(count).fill(i), int32, { settled }, i % 3 === 0 ? 5 : undefined);
+  a.p2p.progress();
+  const waiting = a.p2p.inFlight.pending;
+  // Without shared posts there would be room for 16 of them.
+  expect(waiting).toBeLessThan(284);
+  for (const [i, count] of counts.entries()) {
+    const room = new Int32Array(count).fill(-1);
+    if (i % 5 === 2) expect(b.p2p.matching.peek(0)).toMatchObject({ source: 0, tag: i % 3 === 0 ? 5 : 0, count });
+    const wanted = i % 3 === 0 ? 5 : undefined;
+    // A message that is not the next one's receive leaves it.
+    if (i > 0) expect(b.p2p.recvNow(0, new Int32Array(count + 1), int32)).toBe(false);
+    if (i === 0 || i % 7 === 3 || !b.p2p.recvNow(0, room, int32, wanted)) {
+      b.p2p.add(false, 0, room, int32, { settled }, wanted);
+      b.p2p.progress();
+    }
+    expect([i, room.every((value) => value === i), b.p2p.inFlight.pending]).toEqual([i, true, 0]);
+    a.p2p.progress();
+  }
+  expect(a.p2p.inFlight.pending).toBe(0);
+});
+
+test('a group of short messages takes one post, however many messages', () => {
+  const [a, b] = ranks(2) as [Rank, Rank];
+  const sent = Array.from({ length: 64 }, (_, i) => a.segment.alloc(Int32Array, 2).fill(i));
+  const transfers = sent.map((array) => a.p2p.prepare(true, 1, array, int32, { settled: () => undefined }, undefined));
+  for (const transfer of transfers) a.p2p.addPrepared(transfer);
+  a.p2p.progress();
+  expect(a.p2p.inFlight.pending).toBe(0);
+  // The first post is the only one, and has all of them.
+  const { steps } = b.p2p.inFlight;
+  const rooms = sent.map(() => new Int32Array(2));
+  for (const room of rooms) b.p2p.add(false, 0, room, int32, { settled: () => undefined });
+  b.p2p.progress();
+  expect(b.p2p.inFlight.steps).toBeGreaterThan(steps);
+  expect(rooms.map(([value]) => value)).toEqual(sent.map((_, i) => i));
 });
 
 test('a message in one call passes none that waits, and takes none of another type, length or tag', () => {
@@ -237,7 +282,16 @@ test('a mailbox takes no more memory than its messages need, and gives it back w
 test('messages with tags, and receives of any rank, match in the order of each source and of receives', () => {
   const all = ranks(3);
   const step = fc.oneof(
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant('send' as const), from: fc.nat(2), tag: fc.nat(2), count: lengths }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        kind: fc.constant('send' as const),
+        from: fc.nat(2),
+        tag: fc.nat(2),
+        count: lengths,
+        times: fc.integer({ min: 1, max: 4 }),
+      }),
+    },
     {
       weight: 2,
       arbitrary: fc.record({
@@ -262,9 +316,11 @@ test('messages with tags, and receives of any rank, match in the order of each s
       const settled = (): void => undefined;
       for (const [salt, one] of steps.entries()) {
         if (one.kind === 'send') {
-          const array = new Int32Array(one.count).fill(salt);
-          all[one.from]!.p2p.add(true, 0, array, int32, { settled }, one.tag);
-          arrived.push({ from: one.from, tag: one.tag, text: `${one.from} ${one.count} ${one.count > 0 ? salt : 'none'}` });
+          for (let i = 0; i < one.times; i++) {
+            const value = 4 * salt + i;
+            all[one.from]!.p2p.add(true, 0, new Int32Array(one.count).fill(value), int32, { settled }, one.tag);
+            arrived.push({ from: one.from, tag: one.tag, text: `${one.from} ${one.count} ${one.count > 0 ? value : 'none'}` });
+          }
         } else if (one.kind === 'receive') {
           const room = new Int32Array(150_000);
           const index = waiting.length;
