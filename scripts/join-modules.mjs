@@ -20,9 +20,7 @@ const programs = [
   'runtime/threads/network-thread.js',
 ].map((file) => join(modules, file));
 /** Modules that programs of users import. */
-const entries = ['index.js', 'planner/index.js', 'ddp/index.js', 'browser/index.js', 'webgpu/index.js'].map((file) =>
-  join(modules, file),
-);
+const entries = ['', 'planner/', 'ddp/', 'browser/', 'webgpu/', 'cuda/'].map((folder) => join(modules, `${folder}index.js`));
 
 /** Modules that processes load at their start. Modules that the same starts import are joined in one file. */
 const starts = {
@@ -196,7 +194,14 @@ function groups() {
     },
     priority: 0,
   };
-  return [...ofStarts, others];
+  // Rooms that few programs load, in a file each.
+  const rooms = { 'joined-devices': /^devices\//, 'joined-cuda': /^(cuda|runtime\/device\/cuda)\// };
+  const ofRooms = Object.entries(rooms).map(([name, path]) => ({
+    debugName: name,
+    name: (id) => (path.test(relative(modules, id)) ? name : null),
+    priority: 0,
+  }));
+  return [...ofStarts, ...ofRooms, others];
 }
 
 /** A module and all that it imports, directly or not. */

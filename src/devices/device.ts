@@ -389,7 +389,9 @@ export class Device<Buffer> {
       await run();
     } catch (error) {
       const reason = await this.#reasonOf(error, call);
-      if (error instanceof CopyError && this.#lost === undefined) this.#abort(reason.message);
+      // What the system refuses this rank, the others would wait for, too.
+      const isOwn = error instanceof CopyError || reason instanceof SystemError;
+      if (isOwn && this.#lost === undefined) this.#abort(reason.message);
       throw reason;
     }
   }

@@ -30,6 +30,8 @@ export interface DeviceMemory<Buffer> {
   read(parts: readonly Part<Buffer>[], to: Uint8Array): Promise<void>;
   /** Copies host memory to parts, one after the other; resolves when the copies are queued and `from` may change. */
   write(parts: readonly Part<Buffer>[], from: Uint8Array): Promise<void>;
+  /** Prepares host memory, whose pages are its own, for many copies, where a device has such a thing. Returns what ends it. */
+  pin?(host: Uint8Array): () => void;
   /** Releases what the copies use. */
   close(): void;
 }

@@ -48,7 +48,7 @@ export class Pipeline<Buffer> {
     try {
       for (const [index, step] of steps.entries()) {
         await done[index - STEPS_AT_ONCE];
-        const { send, recv } = (this.#slots[index % STEPS_AT_ONCE] ??= new HostArrays(this.#comm)).atLeast(step);
+        const { send, recv } = (this.#slots[index % STEPS_AT_ONCE] ??= new HostArrays(this.#comm, this.#memory)).atLeast(step);
         const read = this.#read(step, send);
         let call: Promise<unknown> | undefined;
         read.catch(() => undefined);
@@ -114,20 +114,34 @@ async function copied(copy: Promise<void>): Promise<void> {
   }
 }
 
+/** Bytes of the largest pages of host memory: what is pinned shares none with other arrays. */
+const PAGE_BYTES = 1 << 16;
+
+interface HostArray {
+  /** As the communicator allocated it. */
+  readonly whole: Uint8Array;
+  /** The part of it that calls use. */
+  readonly bytes: Uint8Array;
+  readonly unpin: () => void;
+}
+
 /** Memory that ranks of this host share, for the input and the output of a call. */
 class HostArrays {
   readonly #comm: Communicator;
-  #send: Uint8Array | undefined;
-  #recv: Uint8Array | undefined;
+  readonly #pin: ((host: Uint8Array) => () => void) | undefined;
+  #send: HostArray | undefined;
+  #recv: HostArray | undefined;
 
-  constructor(comm: Communicator) {
+  /** @param memory pins arrays that are used again and again */
+  constructor(comm: Communicator, memory?: Pick<DeviceMemory<unknown>, 'pin'>) {
     this.#comm = comm;
+    this.#pin = memory?.pin?.bind(memory);
   }
 
   atLeast({ sendBytes, recvBytes }: { sendBytes: number; recvBytes: number }): { send: Uint8Array; recv: Uint8Array } {
-    const send = (this.#send = this.#grown(this.#send, sendBytes));
+    const { bytes: send } = (this.#send = this.#grown(this.#send, sendBytes));
     if (recvBytes === 0) return { send, recv: send };
-    return { send, recv: (this.#recv = this.#grown(this.#recv, recvBytes)) };
+    return { send, recv: (this.#recv = this.#grown(this.#recv, recvBytes)).bytes };
   }
 
   free(): void {
@@ -135,15 +149,25 @@ class HostArrays {
     this.#send = this.#recv = undefined;
   }
 
-  #grown(array: Uint8Array | undefined, bytes: number): Uint8Array {
-    if (array !== undefined && array.length >= bytes) return array;
+  #grown(array: HostArray | undefined, bytes: number): HostArray {
+    if (array !== undefined && array.bytes.length >= bytes) return array;
     if (array !== undefined) this.#free(array);
     // Typed arrays of any class begin here, and a call of no elements needs an address.
-    return this.#comm.alloc(Uint8Array, Math.max(bytes, 8));
+    const least = Math.max(bytes, 8);
+    if (this.#pin === undefined) {
+      const whole = this.#comm.alloc(Uint8Array, least);
+      return { whole, bytes: whole, unpin: () => undefined };
+    }
+    const pages = Math.ceil(least / PAGE_BYTES) * PAGE_BYTES;
+    const whole = this.#comm.alloc(Uint8Array, pages + PAGE_BYTES);
+    const skipped = (PAGE_BYTES - (whole.byteOffset % PAGE_BYTES)) % PAGE_BYTES;
+    const own = whole.subarray(skipped, skipped + pages);
+    return { whole, bytes: own, unpin: this.#pin(own) };
   }
 
   /** After a failure, other ranks may still write the arrays: they stay. */
-  #free(array: Uint8Array): void {
-    if (this.#comm.isUsable) this.#comm.free(array);
+  #free({ whole, unpin }: HostArray): void {
+    unpin();
+    if (this.#comm.isUsable) this.#comm.free(whole);
   }
 }

@@ -1,6 +1,7 @@
 import { openDevice, type Device } from '../devices/device.js';
+import { openOnAllRanks } from '../devices/open.js';
 import { describeValue } from '../describe-value.js';
-import { InvalidArgumentError, InvalidUsageError, RemoteError, TcclError } from '../errors.js';
+import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import type { Gpu, GpuBuffer, GpuDevice, PlatformGpuBuffer } from './gpu.js';
 import { GpuMemory } from './gpu-memory.js';
@@ -22,15 +23,8 @@ import { GpuMemory } from './gpu-memory.js';
  * await gpu.close();
  */
 export async function webgpu(comm: Communicator, device?: GpuDevice): Promise<Device<PlatformGpuBuffer>> {
-  checkComm(comm);
-  const given = await deviceOf(device).catch((error: unknown) => error as TcclError);
-  const failed = given instanceof Error ? comm.rank : comm.nRanks;
-  const first = await comm.allReduce(failed, 'min');
-  if (given instanceof Error) throw given;
-  if (first < comm.nRanks) {
-    throw new RemoteError('ABORTED', `webgpu: rank ${first} has no WebGPU device; its own error says why`, { rank: first });
-  }
-  return openDevice<GpuBuffer>(comm, await comm.stream({ name: 'webgpu' }), new GpuMemory(given));
+  const { opened, calls } = await openOnAllRanks(comm, 'webgpu', 'WebGPU', () => deviceOf(device));
+  return openDevice<GpuBuffer>(comm, calls, new GpuMemory(opened));
 }
 
 async function deviceOf(device: GpuDevice | undefined): Promise<GpuDevice> {
@@ -73,13 +67,4 @@ async function defaultDevice(): Promise<GpuDevice> {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new InvalidUsageError('UNSUPPORTED', `webgpu: the adapter gives no device: ${why}`, { cause });
   }
-}
-
-function checkComm(comm: unknown): void {
-  const given = comm as Partial<Communicator> | null | undefined;
-  if (typeof given?.stream === 'function' && typeof given.allReduce === 'function') return;
-  throw new InvalidArgumentError(
-    'ARGUMENT_TYPE',
-    `webgpu: pass a communicator, as in webgpu(comm, device), not ${describeValue(comm)}`,
-  );
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { othersOf, refusalsOf } from '../webgpu/expected.js';
+import { othersOf } from '../devices/expected.js';
+import { webgpuRefusalsOf } from '../webgpu/expected.js';
 import { missing, software } from './chromium.js';
 import { IsolatedPages } from './isolated.js';
 
@@ -8,7 +9,8 @@ let pages: IsolatedPages;
 beforeAll(async () => {
   if (missing !== '') return;
   pages = await IsolatedPages.open(software);
-  pages.files.set('/compliance.js', readFileSync(new URL('../webgpu/compliance.mjs', import.meta.url), 'utf8'));
+  for (const [name, file] of Object.entries({ compliance: '../devices/compliance.mjs', kit: '../webgpu/kit.mjs' }))
+    pages.files.set(`/${name}.js`, readFileSync(new URL(file, import.meta.url), 'utf8'));
 });
 afterAll(() => pages.close());
 
@@ -21,6 +23,7 @@ async function run(nRanks: number, body: string): Promise<readonly unknown[]> {
     `import { init } from '/dist/browser/index.js';
     import { webgpu } from '/dist/browser/webgpu.js';
     import * as checks from '/compliance.js';
+    import { kitOf } from '/kit.js';
     const newDevice = async () => (await navigator.gpu.requestAdapter()).requestDevice();
     const comm = await init();
     ${body}
@@ -42,7 +45,8 @@ async function run(nRanks: number, body: string): Promise<readonly unknown[]> {
 const check = (name: string): string =>
   `const device = await newDevice();
   const gpu = await webgpu(comm, device);
-  postMessage(await checks.${name}(comm, gpu, device, ${name === 'refusals' ? 'await newDevice()' : 'undefined'}));
+  const kit = ${name === 'refusals' ? 'kitOf(gpu, device, await newDevice())' : 'undefined'};
+  postMessage(await checks.${name}(comm, gpu, kit));
   await gpu.close();`;
 
 describe.skipIf(missing)(`buffers of WebGPU in a page${missing}`, () => {
@@ -60,7 +64,7 @@ describe.skipIf(missing)(`buffers of WebGPU in a page${missing}`, () => {
   });
 
   it('are refused with one line each, and calls go on', async () => {
-    expect(await run(2, check('refusals'))).toEqual([refusalsOf(2), refusalsOf(2)]);
+    expect(await run(2, check('refusals'))).toEqual([webgpuRefusalsOf(2), webgpuRefusalsOf(2)]);
   });
 
   it('a lost device ends the communicators of all ranks with its reason', async () => {

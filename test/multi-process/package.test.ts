@@ -56,6 +56,7 @@ test('the package has the program and its documentation, and nothing else', () =
     'dist/planner/index.js',
     'dist/ddp/index.js',
     'dist/webgpu/index.js',
+    'dist/cuda/index.js',
     'dist/browser/webgpu.js',
     'dist/cli/main.js',
     'dist/runtime/pool/pool-rank.js',

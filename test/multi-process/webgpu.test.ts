@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, describe, it } from 'vitest';
-import { othersOf, refusalsOf } from '../webgpu/expected.js';
-import { environment, missing, repository, resultsOf, runtimes } from './dawn.js';
+import { othersOf } from '../devices/expected.js';
+import { webgpuRefusalsOf } from '../webgpu/expected.js';
+import { environment, missing, repository, runtimes } from './dawn.js';
+import { forEach, ranksOf, started } from './device-ranks.js';
 
 const folder = fileURLToPath(new URL('../webgpu', import.meta.url));
 
@@ -15,16 +17,9 @@ type Run = (nRanks: number, check: readonly string[]) => readonly unknown[];
 const runWith =
   (command: readonly string[]): Run =>
   (nRanks, check) =>
-    started(['dist/cli/main.js', 'run', '-n', String(nRanks), '--', ...command, `${folder}/rank.mjs`, ...check]);
+    started(ranksOf(nRanks, [...command, `${folder}/rank.mjs`, ...check]), environment);
 
-const runThreads: Run = (nRanks, check) => started([`${folder}/threads.mjs`, String(nRanks), ...check]);
-
-function started(words: readonly string[]): readonly unknown[] {
-  return resultsOf(spawnSync(process.execPath, words, { cwd: repository, env: environment, encoding: 'utf8' }));
-}
-
-const forEach = <T>(nRanks: number, of: (rank: number) => T): readonly T[] =>
-  Array.from({ length: nRanks }, (_, rank) => of(rank));
+const runThreads: Run = (nRanks, check) => started([`${folder}/threads.mjs`, String(nRanks), ...check], environment);
 
 for (const { name, command, missing: absent, lost } of runtimes) {
   const run = runWith(command);
@@ -42,7 +37,7 @@ for (const { name, command, missing: absent, lost } of runtimes) {
     });
 
     it('are refused with one line each, and calls go on', () => {
-      expect(run(2, ['refusals'])).toEqual(forEach(2, () => refusalsOf(2)));
+      expect(run(2, ['refusals'])).toEqual(forEach(2, () => webgpuRefusalsOf(2)));
     });
 
     it('a lost device ends the communicators of all ranks with its reason', () => {
@@ -59,7 +54,7 @@ for (const { name, command, missing: absent, lost } of runtimes) {
     it('a buffer that is destroyed during a call ends the communicators', () => {
       const [first, failed] = run(2, ['failures', 'destroyed']) as readonly (readonly string[])[];
       expect(failed?.slice(0, 2)).toEqual([
-        'BUFFER_DETACHED: allReduce: a GPUBuffer was destroyed or mapped while a call used it: …',
+        expect.stringMatching('^BUFFER_DETACHED: allReduce: a GPUBuffer was destroyed or mapped while a call used it: '),
         'BUFFER_DETACHED: allReduce: the GPUBuffer was destroyed; pass one that is in use',
       ]);
       expect(first?.[1]).toMatch(/^ABORTED: rank 1 aborted the communicator: allReduce: a GPUBuffer was destroyed or mapped/);

@@ -1,52 +1,21 @@
-/** Errors that all ranks of `refusals` get, with their numbers of ranks; each leaves the device usable. */
-export function refusalsOf(nRanks: number): Readonly<Record<string, string>> {
+import { refusalsOf } from '../devices/expected.js';
+
+/** Errors that all ranks of `refusals` get of a WebGPU device; each leaves it usable. */
+export function webgpuRefusalsOf(nRanks: number): Readonly<Record<string, string>> {
   const usage = 'make it with GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST';
   return {
+    ...refusalsOf(nRanks),
     'no usage': `ARGUMENT_TYPE: wrap: the GPUBuffer was made without the usage COPY_SRC and COPY_DST; ${usage}`,
     'no COPY_DST': `ARGUMENT_TYPE: wrap: the GPUBuffer was made without the usage COPY_DST; ${usage}`,
     'no buffer': 'ARGUMENT_TYPE: wrap: pass a GPUBuffer, not an object of class Float32Array',
-    'no class': 'ARGUMENT_TYPE: wrap: pass a class of typed arrays, as in alloc(Float32Array, 1024), not "float32"',
     'odd bytes': 'ARGUMENT_RANGE: alloc: 5 elements of Uint8Array are 5 bytes, and WebGPU copies multiples of 4; make it 8 bytes',
     'odd buffer': 'ARGUMENT_RANGE: wrap: the buffer has 6 bytes, and WebGPU copies multiples of 4; make it 8 bytes',
-    'odd elements':
-      "ARGUMENT_RANGE: wrap: the buffer's 12 bytes are no whole number of elements of Float64Array, of 8 bytes each",
     'odd slice':
       'ARGUMENT_RANGE: slice: elements 1 to 3 of a Uint8Array do not begin and end at multiples of 4 bytes, which is what the device copies',
     'odd part': `BUFFER_SIZE: allToAll: a part of ${4 / nRanks} elements has ${4 / nRanks} bytes; the device copies multiples of 4 bytes, so pass a multiple of 4 elements for each rank`,
-    'long slice': "ARGUMENT_RANGE: slice: start and end are whole numbers from 0 to 4, the array's length, not 2 and 5",
-    freed: 'BUFFER_DETACHED: allReduce: the array was freed; pass one that was not',
-    'host array':
-      'ARGUMENT_TYPE: allReduce: pass an array of this device, as alloc and wrap make it, not an object of class Float32Array',
     destroyed: 'BUFFER_DETACHED: allReduce: the GPUBuffer was destroyed; pass one that is in use',
     mapped: 'ARGUMENT_TYPE: allReduce: the GPUBuffer is mapped; call its unmap() before',
     foreign:
       'ARGUMENT_TYPE: allReduce: the GPUBuffer is of another GPUDevice than that of webgpu(); pass a buffer that this device made',
-    operator:
-      'UNKNOWN_NAME: allReduce: there is no reduction operator "add"; did you mean sum?; use one of sum, prod, min, max, avg, band, bor, bxor, land, lor, minloc, maxloc or { premulSum: scalar }',
-    misplaced:
-      "ARGUMENT_TYPE: allReduce: 'max' is where the output belongs; pass the operator so: allReduce(x, undefined, 'max')",
-    type: "ARGUMENT_TYPE: allReduce: a Uint16Array holds float16 or bfloat16, and nothing says which; pass { type: 'float16' } or { type: 'bfloat16' } as options",
-    types: 'ARGUMENT_TYPE: allReduce: input is a Float32Array, output a Int32Array; both must have one type',
-    root: `ROOT_RANGE: broadcast: root is 9, but ranks go from 0 to ${nRanks - 1}`,
-    short: `BUFFER_SIZE: allGather: the output has 2 elements, but needs ${4 * nRanks}; pass a longer one`,
-    overlap:
-      "BUFFER_OVERLAP: allReduce: input and output overlap without being in place; pass the same array, this rank's part of it, or arrays apart",
-    'no input': 'ARGUMENT_TYPE: allReduce: this rank has no input; pass an array of the device',
-    'upload class': 'ARGUMENT_TYPE: upload: pass a Float32Array, not an object of class Float64Array',
-    'upload length': 'BUFFER_SIZE: upload: the array of the host has 3 elements, that of the device 4; pass one of that length',
-    peer: `ARGUMENT_RANGE: send: there is no rank 17; ranks go from 0 to ${nRanks - 1}`,
-    'async group': 'ARGUMENT_TYPE: group: pass a function that is not async and awaits nothing',
-    group: 'BUFFER_DETACHED: allReduce: the array was freed; pass one that was not',
-    option: 'UNKNOWN_NAME: allReduce: there is no option "typ"; did you mean type?; there are type, signal, timeoutMs',
-    busy: 'ARGUMENT_TYPE: free: a call that uses the array is under way; await it first',
-    after: 'done',
   };
-}
-
-/** Results of `others` on rank `rank`. */
-export function othersOf(rank: number, nRanks: number): object {
-  const left = (rank + nRanks - 1) % nRanks;
-  const own = Array.from({ length: nRanks }, (_, i) => i).reduce((lower, higher) => lower * 10 + higher);
-  const sum = (nRanks * (nRanks - 1)) / 2;
-  return { received: left, grouped: [left, left, sum], own, limited: sum };
 }

@@ -1,14 +1,17 @@
 // A rank in Node.js with a device of Dawn: `tccl run -n 2 node rank.mjs CHECK`, or as a function of a pool.
 import { init } from '../../dist/index.js';
 import { webgpu } from '../../dist/webgpu/index.js';
-import * as checks from './compliance.mjs';
+import * as checks from '../devices/compliance.mjs';
 import { newDevice } from './devices.mjs';
+import { kitOf } from './kit.mjs';
 
 /** One check on this rank of `comm`. */
 export async function check(comm, name, how) {
   const device = await newDevice();
   const opened = await webgpu(comm, device);
-  const result = await checks[name](comm, opened, device, name === 'refusals' ? await newDevice() : undefined, how);
+  const other = name === 'refusals' ? await newDevice() : undefined;
+  const kit = name === 'refusals' || name === 'failures' ? kitOf(opened, device, other) : undefined;
+  const result = await checks[name](comm, opened, kit, how);
   await opened.close();
   return result;
 }

@@ -24,7 +24,7 @@ export interface Place {
 
 /** The memory of all devices, which all of them can address. */
 export class DeviceMemory {
-  readonly #regions: Region[] = [];
+  readonly #regions: (Region | undefined)[] = [];
 
   /** Adds memory; the address is a multiple of 256, as the driver's are. */
   allocate(name: string, length: number): bigint {
@@ -35,6 +35,12 @@ export class DeviceMemory {
   multicast(name: string, addresses: readonly bigint[]): bigint {
     const members = addresses.map((address) => this.at(address).region);
     return this.#add({ ...makeRegion(name, 0), members, length: Math.min(...members.map(({ length }) => length)) });
+  }
+
+  /** Ends a piece of memory; its addresses are never given again. */
+  free(address: bigint): void {
+    const { region } = this.at(address);
+    this.#regions[this.#regions.indexOf(region)] = undefined;
   }
 
   /** The place of an address. */

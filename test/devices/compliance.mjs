@@ -137,18 +137,15 @@ export async function others(comm, gpu) {
   return { received, grouped, own, limited };
 }
 
-/** Messages of errors, each of which leaves the device usable. */
-export async function refusals(comm, gpu, device, other) {
-  const usage = { storage: 128, copySrc: 4, copyDst: 8 };
-  const all = usage.storage | usage.copySrc | usage.copyDst;
-  const make = (of, size = 16, mask = all, mapped = false) => of.createBuffer({ size, usage: mask, mappedAtCreation: mapped });
+/**
+ * Messages of errors, each of which leaves the device usable.
+ *
+ * @param kit the device's own: `refusals` are further things to try, by name
+ */
+export async function refusals(comm, gpu, kit) {
   const x = await gpu.alloc(Float32Array, 4);
   const freed = await gpu.alloc(Float32Array, 4);
   freed.free();
-  const destroyed = gpu.wrap(make(device), Float32Array);
-  destroyed.buffer.destroy();
-  const mapped = gpu.wrap(make(device, 16, all, true), Float32Array);
-  const foreign = gpu.wrap(make(other), Float32Array);
   const said = {};
   const tryOut = async (name, run) => {
     try {
@@ -158,21 +155,11 @@ export async function refusals(comm, gpu, device, other) {
       said[name] = `${error.code}: ${error.message}`;
     }
   };
-  await tryOut('no usage', () => gpu.wrap(make(device, 16, usage.storage), Float32Array));
-  await tryOut('no COPY_DST', () => gpu.wrap(make(device, 16, usage.storage | usage.copySrc), Float32Array));
-  await tryOut('no buffer', () => gpu.wrap(new Float32Array(4), Float32Array));
-  await tryOut('no class', () => gpu.wrap(make(device), 'float32'));
-  await tryOut('odd bytes', () => gpu.alloc(Uint8Array, 5));
-  await tryOut('odd buffer', () => gpu.wrap(make(device, 6), Uint8Array));
-  await tryOut('odd elements', () => gpu.wrap(make(device, 12), Float64Array));
-  await tryOut('odd slice', async () => (await gpu.alloc(Uint8Array, 8)).slice(1, 3));
-  await tryOut('odd part', async () => gpu.allToAll(await gpu.alloc(Uint8Array, 4)));
+  await tryOut('no class', () => gpu.wrap(kit.make(16), 'float32'));
+  await tryOut('odd elements', () => gpu.wrap(kit.make(12), Float64Array));
   await tryOut('long slice', () => x.slice(2, 5));
   await tryOut('freed', () => gpu.allReduce(freed));
   await tryOut('host array', () => gpu.allReduce(new Float32Array(4)));
-  await tryOut('destroyed', () => gpu.allReduce(destroyed));
-  await tryOut('mapped', () => gpu.allReduce(mapped));
-  await tryOut('foreign', () => gpu.allReduce(foreign));
   await tryOut('operator', () => gpu.allReduce(x, x, 'add'));
   await tryOut('misplaced', () => gpu.allReduce(x, 'max'));
   await tryOut('type', async () => gpu.allReduce(await gpu.alloc(Uint16Array, 2)));
@@ -196,33 +183,37 @@ export async function refusals(comm, gpu, device, other) {
     }
   });
   said.after = await said.after;
-  mapped.buffer.unmap();
+  for (const [name, run] of Object.entries(kit.refusals)) await tryOut(name, run);
+  await gpu.allReduce(x);
   x.free();
   return said;
 }
 
-/** Words of the ranks when rank 1's device is lost, or a copy of it fails, while the others wait. */
-export async function failures(comm, gpu, device, other, how) {
+/**
+ * Words of the ranks when rank 1's device is lost, or a copy of it fails, while the others wait.
+ *
+ * @param kit `make(bytes)` and `destroy(buffer)` are the program's own, `lose()` ends the device
+ */
+export async function failures(comm, gpu, kit, how) {
   const { rank } = comm;
   const n = 2_400_000;
-  const buffer = device.createBuffer({ size: 4 * n, usage: 128 | 4 | 8 });
+  const buffer = kit.make(4 * n);
   const x = how === 'destroyed' ? gpu.wrap(buffer, Float32Array) : await gpu.alloc(Float32Array, n);
   const saidBy = async (run) => {
     try {
       await run();
       return 'nothing';
     } catch (error) {
-      return `${error.code}: ${error.message.replace(/(?<=call used it: ).*/, '…')}`;
+      return `${error.code}: ${error.message}`;
     }
   };
   const lengths = { short: rank === 1 ? n / 2 : n }[how] ?? n;
   // Of the first of three steps: its input has been read by then.
   const combine = (a, b) => {
-    if (rank === 1 && how === 'destroyed') buffer.destroy();
+    if (rank === 1 && how === 'destroyed') kit.destroy(buffer);
     for (let i = 0; i < a.length; i++) a[i] += b[i];
   };
   const call = saidBy(() => gpu.allReduce(x.slice(0, lengths), undefined, how === 'destroyed' ? { combine } : 'sum'));
-  if (rank === 1 && how === 'lost') device.destroy();
-  const said = [await call, await saidBy(() => gpu.allReduce(x)), (await comm.failed).message];
-  return said;
+  if (rank === 1 && how === 'lost') kit.lose();
+  return [await call, await saidBy(() => gpu.allReduce(x)), (await comm.failed).message];
 }

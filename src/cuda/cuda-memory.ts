@@ -1,0 +1,163 @@
+import { describeValue } from '../describe-value.js';
+import type { DeviceMemory, Part } from '../devices/memory.js';
+import { InvalidArgumentError } from '../errors.js';
+import type { CudaContext } from '../runtime/device/cuda/context.js';
+import { DEVICE_MEMORY } from '../runtime/device/cuda/functions.js';
+import { isFault, results } from '../runtime/device/cuda/results.js';
+
+/** Memory of an NVIDIA GPU. */
+export interface CudaBuffer {
+  /** Address of the first byte, a `CUdeviceptr`. */
+  readonly pointer: bigint;
+  readonly bytes: number;
+}
+
+/** Memory of a GPU, copied to and from memory of the host by its copy engines: a stream for each direction. */
+export class CudaMemory implements DeviceMemory<CudaBuffer> {
+  readonly name = 'CUDA';
+  readonly alignment = 1;
+  readonly lost: Promise<string>;
+  readonly context: CudaContext;
+  /** Stream that the program queues its work on. */
+  readonly #program: bigint;
+  readonly #reading: bigint;
+  readonly #writing: bigint;
+  #nArrays = 0;
+  #isClosed = false;
+
+  constructor(context: CudaContext, program: bigint) {
+    this.context = context;
+    this.#program = program;
+    this.lost = context.lost;
+    this.#reading = context.makeStream();
+    this.#writing = context.makeStream();
+  }
+
+  async allocate(bytes: number): Promise<CudaBuffer> {
+    const pointer = this.context.run((driver) => {
+      const out = new BigUint64Array(1);
+      // The driver refuses to allocate nothing.
+      this.context.check(`alloc: cuMemAlloc of ${bytes} bytes`, driver.cuMemAlloc_v2(out, Math.max(bytes, 1)));
+      const [address = 0n] = out;
+      this.#nArrays++;
+      const cleared = bytes === 0 ? results.SUCCESS : driver.cuMemsetD8Async(address, 0, bytes, this.#writing);
+      if (cleared !== results.SUCCESS) this.release({ pointer: address, bytes });
+      this.context.check('cuMemsetD8Async', cleared);
+      return address;
+    });
+    await this.context.reached(this.#writing);
+    return { pointer, bytes };
+  }
+
+  release({ pointer }: CudaBuffer): void {
+    this.context.inAnyCase((driver) => {
+      const result = driver.cuMemFree_v2(pointer);
+      if (!isFault(result)) this.context.check('cuMemFree', result);
+    });
+    this.#nArrays--;
+    this.#closeContext();
+  }
+
+  sizeOf(buffer: CudaBuffer, call: string): number {
+    const given = buffer as Partial<CudaBuffer> | null | undefined;
+    if (typeof given?.pointer !== 'bigint' || !Number.isSafeInteger(given.bytes)) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_TYPE',
+        `${call}: pass memory as { pointer: 0x7f0000000000n, bytes: 4096 }, not ${describeValue(buffer)}`,
+      );
+    }
+    this.#checkPlace(buffer, call);
+    return buffer.bytes;
+  }
+
+  check(buffers: readonly CudaBuffer[], call: string): Promise<void> {
+    return new Promise((resolve) => {
+      for (const buffer of buffers) this.#checkPlace(buffer, call);
+      resolve();
+    });
+  }
+
+  async read(parts: readonly Part<CudaBuffer>[], to: Uint8Array): Promise<void> {
+    // A copy to memory that is not page-locked blocks until it is done: the stream must not have to wait for the program.
+    await this.context.reached(this.#program);
+    this.#queue(this.#reading, 'cuMemcpyDtoHAsync', parts, (driver, pointer, at, bytes) =>
+      driver.cuMemcpyDtoHAsync_v2(to.subarray(at, at + bytes), pointer, bytes, this.#reading),
+    );
+    await this.context.reached(this.#reading);
+  }
+
+  async write(parts: readonly Part<CudaBuffer>[], from: Uint8Array): Promise<void> {
+    await this.context.reached(this.#program);
+    this.#queue(this.#writing, 'cuMemcpyHtoDAsync', parts, (driver, pointer, at, bytes) =>
+      driver.cuMemcpyHtoDAsync_v2(pointer, from.subarray(at, at + bytes), bytes, this.#writing),
+    );
+    // The program may queue work on streams that have no order with this one.
+    await this.context.reached(this.#writing);
+  }
+
+  /** Page-locks memory, so that copies run beside the program. Where the system refuses, the driver copies twice. */
+  pin(host: Uint8Array): () => void {
+    const isPinned = this.context.run((driver) => driver.cuMemHostRegister_v2(host, host.length, 0) === results.SUCCESS);
+    if (!isPinned) return () => undefined;
+    return () => {
+      // After a fault, nothing is registered any more.
+      this.context.inAnyCase((driver) => driver.cuMemHostUnregister(host));
+    };
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#closeContext();
+  }
+
+  /** Arrays stay when the device is closed, and with them the context. */
+  #closeContext(): void {
+    if (this.#isClosed && this.#nArrays === 0) this.context.close();
+  }
+
+  /** Queues copies of parts, one after the other on the host. If one of them fails, none is under way afterwards. */
+  #queue(
+    stream: bigint,
+    call: string,
+    parts: readonly Part<CudaBuffer>[],
+    copy: (driver: CudaContext['driver'], pointer: bigint, at: number, bytes: number) => number,
+  ): void {
+    this.context.run((driver) => {
+      let at = 0;
+      for (const { buffer, offset, bytes } of parts) {
+        const result = copy(driver, buffer.pointer + BigInt(offset), at, bytes);
+        if (result !== results.SUCCESS) driver.cuStreamSynchronize(stream);
+        if (result === results.INVALID_VALUE) this.#checkPlace(buffer, 'a copy');
+        this.context.check(call, result);
+        at += bytes;
+      }
+    });
+  }
+
+  #checkPlace({ pointer, bytes }: CudaBuffer, call: string): void {
+    const facts = this.context.factsOf(pointer);
+    const address = `0x${pointer.toString(16)}`;
+    if (facts === undefined) {
+      throw new InvalidArgumentError(
+        'BUFFER_DETACHED',
+        `${call}: the driver knows no memory at ${address}; it was freed, or is not of a GPU`,
+      );
+    }
+    if (facts.memoryType !== DEVICE_MEMORY)
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${address} is memory of the host; pass memory of a GPU`);
+    const { ordinal } = this.context;
+    if (facts.device !== ordinal) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_TYPE',
+        `${call}: ${address} is memory of GPU ${facts.device}, and this device is GPU ${ordinal}; pass memory of GPU ${ordinal}`,
+      );
+    }
+    const room = facts.rangeBytes - Number(pointer - facts.rangeStart);
+    if (bytes > room) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `${call}: there are ${room} bytes at ${address}, not ${bytes}; the memory was freed, or is shorter`,
+      );
+    }
+  }
+}

@@ -1,0 +1,11 @@
+/**
+ * Collectives and messages on arrays in the memory of NVIDIA GPUs, in Node.js on Linux.
+ *
+ * @module tccl/cuda
+ */
+export type { Device, DeviceMessageOptions } from '../devices/device.js';
+export type { DeviceArray } from '../devices/device-array.js';
+export type { CudaBuffer } from './cuda-memory.js';
+export type { DlpackTensor } from './dlpack.js';
+export type { CudaDevice, CudaOptions } from './open.js';
+export { cuda } from './open.js';

@@ -1,0 +1,115 @@
+import { Device } from '../devices/device.js';
+import type { DeviceArray } from '../devices/device-array.js';
+import { openOnAllRanks } from '../devices/open.js';
+import { describeValue } from '../describe-value.js';
+import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
+import { checkOptionNames } from '../option-names.js';
+import type { Communicator } from '../runtime/communicator/communicator.js';
+import { chooseDevice, CudaContext, countDevices } from '../runtime/device/cuda/context.js';
+import { UUID_BYTES, type Driver } from '../runtime/device/cuda/functions.js';
+import { loadDriver } from '../runtime/device/cuda/load.js';
+import type { TypedArray } from '../runtime/device/types.js';
+import { CudaMemory, type CudaBuffer } from './cuda-memory.js';
+import { placeOf, type DlpackTensor } from './dlpack.js';
+
+/** Options of {@link cuda}. */
+export interface CudaOptions {
+  /** Number of the GPU among those of the process. Without it, rank r of a host takes GPU r modulo their number. */
+  readonly device?: number;
+  /** Stream that the program queues its work on, a `CUstream`. Without it, the legacy default stream. */
+  readonly stream?: bigint;
+  /** Refuses two ranks on one GPU, as NCCL does. */
+  readonly exclusive?: boolean;
+}
+
+/** A GPU of CUDA, and calls on arrays in its memory. */
+export class CudaDevice extends Device<CudaBuffer> {
+  readonly #ordinal: number;
+
+  /** @internal */
+  constructor(parent: Communicator, comm: Communicator, memory: CudaMemory) {
+    super(parent, comm, memory);
+    this.#ordinal = memory.context.ordinal;
+  }
+
+  /**
+   * The elements of a tensor of another library, which keeps it while calls use it. float16 and bfloat16 become a
+   * `Uint16Array`, float8 a `Uint8Array`: calls that combine them take the option `type`.
+   *
+   * @throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`, `BUFFER_DETACHED`
+   */
+  fromPointer(tensor: DlpackTensor): DeviceArray<TypedArray, CudaBuffer> {
+    const { type, ...buffer } = placeOf(tensor, this.#ordinal);
+    return this.wrap(buffer, type);
+  }
+}
+
+/**
+ * Opens a GPU for calls of the ranks of `comm` on arrays in its memory. Every rank calls it; ranks may share a GPU.
+ *
+ * @throws InvalidArgumentError `ARGUMENT_TYPE`, `UNKNOWN_NAME`; InvalidUsageError `UNSUPPORTED` without a driver, with one that
+ *   is too old, or without the GPU, `DEVICE_DUPLICATE`; RemoteError `ABORTED` where another rank has no GPU; `comm` stays usable
+ *
+ * @example
+ * const comm = await init();
+ * const gpu = await cuda(comm);
+ * const x = await gpu.alloc(Float32Array, 1024);
+ * await x.upload(new Float32Array(1024).fill(comm.rank));
+ * await gpu.allReduce(x);
+ * await gpu.close();
+ */
+export function cuda(comm: Communicator, options: CudaOptions = {}): Promise<CudaDevice> {
+  return openCuda(comm, options, loadDriver);
+}
+
+/** @internal The same with the driver that `load` gives. */
+export async function openCuda(comm: Communicator, options: CudaOptions, load: () => Driver): Promise<CudaDevice> {
+  const open = (): CudaMemory => {
+    checkOptions(options);
+    const driver = load();
+    const count = countDevices(driver);
+    return new CudaMemory(new CudaContext(driver, chooseDevice(count, comm.localRank, options.device)), options.stream ?? 0n);
+  };
+  const { opened: memory, calls } = await openOnAllRanks(comm, 'cuda', 'CUDA', open, (opened) => opened.close());
+  try {
+    await checkShared(calls, memory.context, options.exclusive === true);
+    return new CudaDevice(comm, calls, memory);
+  } catch (error) {
+    memory.close();
+    await calls.close();
+    throw error;
+  }
+}
+
+function checkOptions(options: CudaOptions): void {
+  checkOptionNames('cuda', options, ['device', 'stream', 'exclusive'], 'cuda(comm, { device: 0 })');
+  if (options.stream !== undefined && typeof options.stream !== 'bigint') {
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `cuda: stream is the handle of a CUstream as a bigint, not ${describeValue(options.stream)}`,
+    );
+  }
+}
+
+/** Throws on all ranks if two have one GPU, and a rank forbade that. */
+async function checkShared(comm: Communicator, context: CudaContext, isExclusive: boolean): Promise<void> {
+  const bytes = UUID_BYTES + 1;
+  const all = new Uint8Array(comm.nRanks * bytes);
+  await comm.allGather(Uint8Array.of(...context.uuid, Number(isExclusive)), all);
+  const ranks = Array.from({ length: comm.nRanks }, (_, rank) => all.subarray(rank * bytes, (rank + 1) * bytes));
+  if (!ranks.some((of) => of[UUID_BYTES] === 1)) return;
+  const seen = new Map<string, number>();
+  for (const [rank, of] of ranks.entries()) {
+    const uuid = of.subarray(0, UUID_BYTES).join();
+    const other = seen.get(uuid);
+    if (other !== undefined) {
+      throw new InvalidUsageError(
+        'DEVICE_DUPLICATE',
+        `cuda: ranks ${other} and ${rank} have the same GPU of ${comm.hosts[rank]}, and a rank asked for { exclusive: true }; ` +
+          'give each rank a GPU by { device }, or start fewer ranks',
+        { ranks: [other, rank] },
+      );
+    }
+    seen.set(uuid, rank);
+  }
+}

@@ -1,0 +1,42 @@
+import { describeValue } from '../describe-value.js';
+import { InvalidArgumentError, RemoteError, type TcclError } from '../errors.js';
+import type { Communicator } from '../runtime/communicator/communicator.js';
+
+/**
+ * Opens something of every rank. `comm` stays usable if a rank fails.
+ *
+ * @param call that the program made, which is the name of the device's communicator
+ * @param kind of the device, in messages
+ * @param undo releases what this rank opened, where another rank fails
+ * @returns this rank's, with a communicator for the calls of devices alone
+ * @throws InvalidArgumentError `ARGUMENT_TYPE`; on the rank that fails its own error, on the others RemoteError `ABORTED`
+ */
+export async function openOnAllRanks<Opened extends object>(
+  comm: Communicator,
+  call: string,
+  kind: string,
+  open: () => Opened | Promise<Opened>,
+  undo: (opened: Opened) => void = () => undefined,
+): Promise<{ readonly opened: Opened; readonly calls: Communicator }> {
+  checkComm(comm, call);
+  const given = await Promise.resolve()
+    .then(open)
+    .catch((error: unknown) => error as TcclError);
+  const failed = given instanceof Error ? comm.rank : comm.nRanks;
+  const first = await comm.allReduce(failed, 'min');
+  if (given instanceof Error) throw given;
+  if (first < comm.nRanks) {
+    undo(given);
+    throw new RemoteError('ABORTED', `${call}: rank ${first} has no ${kind} device; its own error says why`, { rank: first });
+  }
+  return { opened: given, calls: await comm.stream({ name: call }) };
+}
+
+function checkComm(comm: unknown, call: string): void {
+  const given = comm as Partial<Communicator> | null | undefined;
+  if (typeof given?.stream === 'function' && typeof given.allReduce === 'function') return;
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: pass a communicator, as in ${call}(comm), not ${describeValue(comm)}`,
+  );
+}

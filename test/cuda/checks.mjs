@@ -1,0 +1,120 @@
+// Checks of CUDA devices alone.
+import { openCuda } from '../../dist/cuda/open.js';
+import { launch } from './kit.mjs';
+
+const saidBy = async (run) => {
+  try {
+    await run();
+    return 'nothing';
+  } catch (error) {
+    return `${error.code}: ${error.message}`;
+  }
+};
+
+/** A kernel that multiplies a number by 2. */
+const doubling = `.version 8.2
+.target sm_75
+.address_size 64
+.visible .entry doubling(.param .b64 target)
+{
+  .reg .b64 %d<2>;
+  .reg .b32 %r<1>;
+  mov.b64 %d1, target;
+  ld.param.b64 %d0, [%d1];
+  ld.global.b32 %r0, [%d0];
+  add.u32 %r0, %r0, %r0;
+  st.global.b32 [%d0], %r0;
+  ret;
+}
+`;
+
+/** Calls between kernels of the program: each sees what was queued before it, and is seen by what comes after it. */
+export async function ordered(comm, gpu, { driver, context }) {
+  const x = await gpu.alloc(Int32Array, 1);
+  await x.upload(Int32Array.of(comm.rank + 1));
+  const seen = [];
+  for (let i = 0; i < 20; i++) {
+    launch(driver, context, doubling, 'doubling', BigUint64Array.of(x.buffer.pointer));
+    await gpu.allReduce(x, x, i % 2 ? 'min' : 'max');
+    launch(driver, context, doubling, 'doubling', BigUint64Array.of(x.buffer.pointer));
+    if (i % 10 === 9) seen.push((await x.download())[0]);
+    if (i % 10 === 9) await x.upload(Int32Array.of(comm.rank + 1));
+  }
+  return seen;
+}
+
+/** A tensor of another library: the second row of two, of bfloat16. */
+export async function tensors(comm, gpu, { context }) {
+  const whole = await gpu.alloc(Uint16Array, 8);
+  await whole.upload(Uint16Array.of(1, 2, 3, 4, 0x3f80, 0x4000, 0x4040, 0x4080));
+  const row = gpu.fromPointer({
+    data: whole.buffer.pointer,
+    device: [2, context.ordinal],
+    dtype: { code: 4, bits: 16, lanes: 1 },
+    shape: [1, 4],
+    strides: [4, 1],
+    byteOffset: 8,
+  });
+  await gpu.allReduce(row, row, 'sum', { type: 'bfloat16' });
+  row.free();
+  return [...(await whole.download())];
+}
+
+/** Things of the driver that are left after close(), and after the last array was freed. */
+export async function released(comm, gpu, { driver }) {
+  const x = await gpu.alloc(Float32Array, 2_000_000);
+  await gpu.allReduce(x);
+  const { locked } = driver.left;
+  await gpu.close();
+  const { allocations, contexts } = driver.left;
+  x.free();
+  return { wasPinned: locked > 0, beforeFree: { allocations, contexts }, ...driver.left };
+}
+
+/** The same results where the system page-locks nothing. */
+export async function unpinned(comm, gpu, { driver }) {
+  driver.host.lock = () => false;
+  const x = await gpu.alloc(Float32Array, 3_000_000);
+  await x.upload(new Float32Array(3_000_000).map((_, i) => (i % 100) + comm.rank));
+  await gpu.allReduce(x, x, 'max');
+  const values = await x.download();
+  return values.findIndex((value, i) => value !== (i % 100) + comm.nRanks - 1);
+}
+
+/** Words of the ranks when calls of rank 1's driver fail. */
+export async function drivers(comm, gpu, { driver }, how) {
+  const x = await gpu.alloc(Float32Array, 1000);
+  const [name, result, after] = how.split(',');
+  if (comm.rank === 1) driver.fail(name, Number(result), Number(after));
+  return [await saidBy(() => gpu.allReduce(x)), await saidBy(() => gpu.allReduce(x))];
+}
+
+/** Words of the ranks when rank 1 cannot open a GPU, of a name that says why. */
+export async function opening(comm, FakeDriver) {
+  const isOdd = comm.rank === 1;
+  const options = { devices: 2 };
+  const tried = async (make, given = {}) =>
+    saidBy(() => openCuda(comm, isOdd ? given : {}, isOdd ? make : () => new FakeDriver(options)));
+  const failing = (name, result) => () => {
+    const driver = new FakeDriver(options);
+    driver.fail(name, result);
+    return driver;
+  };
+  const fine = () => new FakeDriver(options);
+  const said = {
+    'no GPU': await tried(() => new FakeDriver({ devices: 0 })),
+    'no fabric manager': await tried(failing('cuInit', 802)),
+    'no context': await tried(failing('cuDevicePrimaryCtxRetain', 2)),
+    'no stream': await tried(failing('cuStreamCreate', 2)),
+    'no such GPU': await tried(fine, { device: 2 }),
+    'no number': await tried(fine, { device: 'cuda:0' }),
+    'no stream handle': await tried(fine, { stream: 0 }),
+    'no such option': await tried(fine, { gpu: 0 }),
+    shared: await saidBy(() => openCuda(comm, { device: 1, exclusive: isOdd }, fine)),
+  };
+  const gpu = await openCuda(comm, { exclusive: true }, fine);
+  const x = await gpu.alloc(Float32Array, 1);
+  await gpu.allReduce(x);
+  await gpu.close();
+  return { ...said, left: await comm.allReduce(1) };
+}

@@ -1,0 +1,39 @@
+/** Errors that all ranks of `refusals` get of any device, with their numbers of ranks; each leaves the device usable. */
+export function refusalsOf(nRanks: number): Readonly<Record<string, string>> {
+  return {
+    'no class': 'ARGUMENT_TYPE: wrap: pass a class of typed arrays, as in alloc(Float32Array, 1024), not "float32"',
+    'odd elements':
+      "ARGUMENT_RANGE: wrap: the buffer's 12 bytes are no whole number of elements of Float64Array, of 8 bytes each",
+    'long slice': "ARGUMENT_RANGE: slice: start and end are whole numbers from 0 to 4, the array's length, not 2 and 5",
+    freed: 'BUFFER_DETACHED: allReduce: the array was freed; pass one that was not',
+    'host array':
+      'ARGUMENT_TYPE: allReduce: pass an array of this device, as alloc and wrap make it, not an object of class Float32Array',
+    operator:
+      'UNKNOWN_NAME: allReduce: there is no reduction operator "add"; did you mean sum?; use one of sum, prod, min, max, avg, band, bor, bxor, land, lor, minloc, maxloc or { premulSum: scalar }',
+    misplaced:
+      "ARGUMENT_TYPE: allReduce: 'max' is where the output belongs; pass the operator so: allReduce(x, undefined, 'max')",
+    type: "ARGUMENT_TYPE: allReduce: a Uint16Array holds float16 or bfloat16, and nothing says which; pass { type: 'float16' } or { type: 'bfloat16' } as options",
+    types: 'ARGUMENT_TYPE: allReduce: input is a Float32Array, output a Int32Array; both must have one type',
+    root: `ROOT_RANGE: broadcast: root is 9, but ranks go from 0 to ${nRanks - 1}`,
+    short: `BUFFER_SIZE: allGather: the output has 2 elements, but needs ${4 * nRanks}; pass a longer one`,
+    overlap:
+      "BUFFER_OVERLAP: allReduce: input and output overlap without being in place; pass the same array, this rank's part of it, or arrays apart",
+    'no input': 'ARGUMENT_TYPE: allReduce: this rank has no input; pass an array of the device',
+    'upload class': 'ARGUMENT_TYPE: upload: pass a Float32Array, not an object of class Float64Array',
+    'upload length': 'BUFFER_SIZE: upload: the array of the host has 3 elements, that of the device 4; pass one of that length',
+    peer: `ARGUMENT_RANGE: send: there is no rank 17; ranks go from 0 to ${nRanks - 1}`,
+    'async group': 'ARGUMENT_TYPE: group: pass a function that is not async and awaits nothing',
+    group: 'BUFFER_DETACHED: allReduce: the array was freed; pass one that was not',
+    option: 'UNKNOWN_NAME: allReduce: there is no option "typ"; did you mean type?; there are type, signal, timeoutMs',
+    busy: 'ARGUMENT_TYPE: free: a call that uses the array is under way; await it first',
+    after: 'done',
+  };
+}
+
+/** Results of `others` on rank `rank`. */
+export function othersOf(rank: number, nRanks: number): object {
+  const left = (rank + nRanks - 1) % nRanks;
+  const own = Array.from({ length: nRanks }, (_, i) => i).reduce((lower, higher) => lower * 10 + higher);
+  const sum = (nRanks * (nRanks - 1)) / 2;
+  return { received: left, grouped: [left, left, sum], own, limited: sum };
+}

@@ -1,0 +1,446 @@
+import {
+  argumentTypes,
+  DEVICE_MEMORY,
+  deviceAttributes,
+  functions,
+  jitOptions,
+  launchParameters,
+  NON_BLOCKING_STREAM,
+  pointerAttributes,
+  UUID_BYTES,
+  type Driver,
+  type FunctionName,
+} from '../../src/runtime/device/cuda/functions.js';
+import { DeviceMemory, MemoryError } from '../ptx/memory.js';
+import { parseModule, type Kernel } from '../ptx/parse.js';
+import { generator, runKernels } from '../ptx/run.js';
+import { bytesIn, FakeHost } from './fake-host.js';
+import { FakeStreams, type Operation, type Stream } from './fake-streams.js';
+
+/** Results that the fake gives, with the driver's names and texts. */
+const texts = {
+  0: ['CUDA_SUCCESS', 'no error'],
+  1: ['CUDA_ERROR_INVALID_VALUE', 'invalid argument'],
+  2: ['CUDA_ERROR_OUT_OF_MEMORY', 'out of memory'],
+  3: ['CUDA_ERROR_NOT_INITIALIZED', 'initialization error'],
+  100: ['CUDA_ERROR_NO_DEVICE', 'no CUDA-capable device is detected'],
+  101: ['CUDA_ERROR_INVALID_DEVICE', 'invalid device ordinal'],
+  201: ['CUDA_ERROR_INVALID_CONTEXT', 'invalid device context'],
+  209: ['CUDA_ERROR_NO_BINARY_FOR_GPU', 'no kernel image is available for execution on the device'],
+  214: ['CUDA_ERROR_ECC_UNCORRECTABLE', 'uncorrectable ECC error encountered'],
+  218: ['CUDA_ERROR_INVALID_PTX', 'a PTX JIT compilation failed'],
+  400: ['CUDA_ERROR_INVALID_HANDLE', 'invalid resource handle'],
+  500: ['CUDA_ERROR_NOT_FOUND', 'named symbol not found'],
+  600: ['CUDA_ERROR_NOT_READY', 'device not ready'],
+  700: ['CUDA_ERROR_ILLEGAL_ADDRESS', 'an illegal memory access was encountered'],
+  712: ['CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED', 'part or all of the requested memory range is already mapped'],
+  713: ['CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED', 'pointer does not correspond to a registered memory region'],
+  716: ['CUDA_ERROR_MISALIGNED_ADDRESS', 'misaligned address'],
+  719: ['CUDA_ERROR_LAUNCH_FAILED', 'unspecified launch failure'],
+  800: ['CUDA_ERROR_NOT_PERMITTED', 'operation not permitted'],
+  802: ['CUDA_ERROR_SYSTEM_NOT_READY', 'system not yet initialized'],
+} as const;
+
+export type FakeResult = keyof typeof texts;
+
+export interface FakeOptions {
+  readonly devices?: number;
+  /** Of each device. */
+  readonly memoryBytes?: number;
+  /** Decides the order of streams and of the threads of kernels. */
+  readonly seed?: number;
+}
+
+interface Allocation {
+  readonly pointer: bigint;
+  readonly bytes: number;
+  readonly device: number;
+}
+
+const CAPABILITY = { major: 9, minor: 0 };
+/** Functions that work without a context, or after a fault of it. */
+const always: readonly FunctionName[] = (Object.keys(functions) as FunctionName[]).filter((name) =>
+  /^cu(Init|Driver|GetError|Device|Ctx)/.test(name),
+);
+
+/**
+ * A driver without a GPU. Its memory is the host's; work of streams is done late, in an order of the seed's choice; kernels are
+ * interpreted. What a driver leaves undefined or refuses is an error here: arguments of other kinds, host memory of which
+ * a part is page-locked, handles that were destroyed, calls without a context.
+ */
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- the constructor adds the functions
+export class FakeDriver {
+  /** Numbers of calls of each function. */
+  readonly calls = new Map<FunctionName, number>();
+  readonly host = new FakeHost();
+  readonly #memory = new DeviceMemory();
+  readonly #streams: FakeStreams;
+  readonly #random: (below: number) => number;
+  readonly #options: Required<FakeOptions>;
+  readonly #failures = new Map<FunctionName, { result: number; after: number }>();
+  readonly #allocations = new Map<bigint, Allocation>();
+  /** Everything else that has a handle. */
+  readonly #handles = new Map<bigint, unknown>();
+  readonly #contexts = new Map<bigint, { readonly device: number; retained: number }>();
+  readonly #current: bigint[] = [];
+  #nextHandle = 0x5500_0000_0000n;
+  #fault = 0;
+  #isStarted = false;
+
+  constructor(options: FakeOptions = {}) {
+    this.#options = { devices: 1, memoryBytes: 2 ** 30, seed: 1, ...options };
+    this.#random = generator(this.#options.seed);
+    this.#streams = new FakeStreams(this.#random);
+    const own = { ...this.#ofDevices(), ...this.#ofMemory(), ...this.#ofStreams(), ...this.#ofKernels() };
+    for (const [name, call] of Object.entries(own) as [FunctionName, (...values: never[]) => FakeResult][])
+      Object.assign(this, { [name]: (...values: never[]) => this.#begin(name, values) ?? call(...values) });
+  }
+
+  /** Lets a function return a result once, after so many further calls of it. */
+  fail(name: FunctionName, result: FakeResult, after = 0): void {
+    this.#failures.set(name, { result, after });
+  }
+
+  /** Ends the context, as a fault of a kernel does. */
+  lose(result: FakeResult): void {
+    this.#fault = result;
+    this.#streams.clear();
+  }
+
+  addressOf(view: ArrayBufferView): bigint {
+    return this.host.addressOf(view);
+  }
+
+  /** The memory behind an address. */
+  bytesAt(pointer: bigint, bytes: number): Uint8Array {
+    const all = this.#memory.bytesAt(pointer);
+    if (bytes > all.length) throw new MemoryError(`${bytes} bytes at 0x${pointer.toString(16)}, where ${all.length} are`);
+    return all.subarray(0, bytes);
+  }
+
+  /** Numbers of things that were not given back. */
+  get left(): { allocations: number; locked: number; handles: number; contexts: number } {
+    const contexts = [...this.#contexts.values()].filter(({ retained }) => retained > 0).length;
+    return { allocations: this.#allocations.size, locked: this.host.nLocked, handles: this.#handles.size, contexts };
+  }
+
+  /** The result of a call that does not take place. */
+  #begin(name: FunctionName, values: readonly unknown[]): number | undefined {
+    this.calls.set(name, (this.calls.get(name) ?? 0) + 1);
+    checkValues(name, values);
+    const failure = this.#failures.get(name);
+    if (failure !== undefined && failure.after-- === 0) {
+      this.#failures.delete(name);
+      return failure.result;
+    }
+    if (!this.#isStarted && name !== 'cuInit' && !/^cu(GetError|DriverGetVersion)/.test(name)) return 3;
+    if (always.includes(name)) return undefined;
+    if (this.#fault !== 0) return this.#fault;
+    return this.#current.length === 0 && name !== 'cuEventQuery' ? 201 : undefined;
+  }
+
+  #ofDevices(): Pick<Driver, Extract<FunctionName, `cu${'Init' | 'Driver' | 'GetError' | 'Device' | 'Ctx'}${string}`>> {
+    const isDevice = (device: number): boolean => device >= 0 && device < this.#options.devices;
+    const textOf = (result: number, out: [string | null], which: 0 | 1): FakeResult => {
+      out[0] = (texts as Partial<Record<number, readonly [string, string]>>)[result]?.[which] ?? null;
+      return out[0] === null ? 1 : 0;
+    };
+    return {
+      cuInit: () => {
+        this.#isStarted = true;
+        return this.#options.devices === 0 ? 100 : 0;
+      },
+      cuDriverGetVersion: (out) => put(out, 13000),
+      cuGetErrorName: (result, out) => textOf(result, out, 0),
+      cuGetErrorString: (result, out) => textOf(result, out, 1),
+      cuDeviceGetCount: (out) => put(out, this.#options.devices),
+      cuDeviceGet: (out, ordinal) => (isDevice(ordinal) ? put(out, ordinal) : 101),
+      cuDeviceGetName: (out, bytes, device) => {
+        bytesIn(out, bytes).set(new TextEncoder().encode(`fake GPU ${device}\0`));
+        return 0;
+      },
+      cuDeviceGetUuid_v2: (out, device) => {
+        bytesIn(out, UUID_BYTES).fill(device + 1);
+        return 0;
+      },
+      cuDeviceGetAttribute: (out, attribute) => {
+        const { multiprocessors, capabilityMajor, capabilityMinor } = deviceAttributes;
+        const known = new Map<number, number>([
+          [multiprocessors, 4],
+          [capabilityMajor, CAPABILITY.major],
+          [capabilityMinor, CAPABILITY.minor],
+        ]);
+        const value = known.get(attribute);
+        return value === undefined ? 1 : put(out, value);
+      },
+      cuDeviceTotalMem_v2: (out) => putLong(out, this.#options.memoryBytes),
+      cuDevicePrimaryCtxRetain: (out, device) => {
+        if (!isDevice(device)) return 101;
+        let [handle] = [...this.#contexts].find(([, context]) => context.device === device) ?? [];
+        if (handle === undefined) this.#contexts.set((handle = this.#nextHandle++), { device, retained: 0 });
+        const context = this.#contexts.get(handle);
+        if (context !== undefined) context.retained++;
+        return putLong(out, handle);
+      },
+      cuDevicePrimaryCtxRelease_v2: (device) => {
+        const context = [...this.#contexts.values()].find((each) => each.device === device);
+        if (context === undefined || context.retained === 0) return 201;
+        context.retained--;
+        return 0;
+      },
+      cuCtxPushCurrent_v2: (context) => {
+        if ((this.#contexts.get(context)?.retained ?? 0) === 0) return 201;
+        this.#current.push(context);
+        return 0;
+      },
+      cuCtxPopCurrent_v2: (out) => {
+        const context = this.#current.pop();
+        return context === undefined ? 201 : putLong(out, context);
+      },
+    };
+  }
+
+  #ofMemory(): Pick<Driver, Extract<FunctionName, `cu${'Mem' | 'Pointer'}${string}`>> {
+    return {
+      cuMemAlloc_v2: (out, bytes) => {
+        if (bytes === 0) return 1;
+        const device = this.#contexts.get(this.#current.at(-1) ?? 0n)?.device ?? 0;
+        const used = [...this.#allocations.values()].reduce((sum, each) => sum + (each.device === device ? each.bytes : 0), 0);
+        if (used + bytes > this.#options.memoryBytes) return 2;
+        const pointer = this.#memory.allocate(`memory of GPU ${device}`, bytes);
+        // Memory begins with what others left in it.
+        this.#memory.bytesAt(pointer).fill(1 + this.#random(255));
+        this.#allocations.set(pointer, { pointer, bytes, device });
+        return putLong(out, pointer);
+      },
+      cuMemFree_v2: (pointer) => {
+        if (!this.#allocations.has(pointer)) return 1;
+        // The driver waits for all work of the GPU.
+        this.#work(() => this.#streams.finishAll());
+        this.#allocations.delete(pointer);
+        this.#memory.free(pointer);
+        return this.#afterWork();
+      },
+      cuMemsetD8Async: (pointer, value, bytes, stream) =>
+        this.#queue(stream, [[pointer, bytes]], () => this.bytesAt(pointer, bytes).fill(value)),
+      cuMemHostRegister_v2: (view, bytes) => (this.host.lock(bytesIn(view, bytes)) ? 0 : 712),
+      cuMemHostUnregister: (view) => {
+        this.#work(() => this.#streams.finishAll());
+        return this.host.unlock(bytesIn(view)) ? this.#afterWork() : 713;
+      },
+      cuPointerGetAttribute: (out, attribute, pointer) => {
+        const found = this.#allocationAt(pointer);
+        if (found === undefined) return 1;
+        const { memoryType, device, rangeStart, rangeSize } = pointerAttributes;
+        if (attribute === memoryType) return put(out, DEVICE_MEMORY);
+        if (attribute === device) return put(out, found.device);
+        if (attribute === rangeStart) return putLong(out, found.pointer);
+        return attribute === rangeSize ? putLong(out, found.bytes) : 1;
+      },
+      cuMemcpyHtoDAsync_v2: (pointer, view, bytes, stream) => {
+        const from = bytesIn(view, bytes);
+        const isLocked = this.host.isLocked(from);
+        if (isLocked === undefined) return 1;
+        // Pageable memory is copied before the call returns; page-locked memory when the stream is there.
+        const values = isLocked ? from : from.slice();
+        return this.#queue(stream, [[pointer, bytes]], () => this.bytesAt(pointer, bytes).set(values));
+      },
+      cuMemcpyDtoHAsync_v2: (view, pointer, bytes, stream) => {
+        const to = bytesIn(view, bytes);
+        const isLocked = this.host.isLocked(to);
+        if (isLocked === undefined) return 1;
+        const result = this.#queue(stream, [[pointer, bytes]], () => to.set(this.bytesAt(pointer, bytes)));
+        if (result !== 0 || isLocked) return result;
+        this.#finish(stream);
+        return this.#afterWork();
+      },
+      cuMemcpyDtoDAsync_v2: (to, from, bytes, stream) =>
+        this.#queue(
+          stream,
+          [
+            [to, bytes],
+            [from, bytes],
+          ],
+          () => this.bytesAt(to, bytes).set(this.bytesAt(from, bytes)),
+        ),
+    };
+  }
+
+  #ofStreams(): Pick<Driver, Extract<FunctionName, `cu${'Stream' | 'Event'}${string}`>> {
+    interface Event {
+      recorded?: Operation;
+    }
+    return {
+      cuStreamCreate: (out, flags) => putLong(out, this.#add(this.#streams.open(flags !== NON_BLOCKING_STREAM))),
+      cuStreamDestroy_v2: (handle) => {
+        const stream = this.#handles.get(handle) as Stream | undefined;
+        if (stream === undefined) return 400;
+        this.#streams.close(stream);
+        this.#handles.delete(handle);
+        return 0;
+      },
+      cuStreamSynchronize: (handle) => {
+        if (this.#streamOf(handle) === undefined) return 400;
+        this.#finish(handle);
+        return this.#afterWork();
+      },
+      cuEventCreate: (out) => putLong(out, this.#add({} satisfies Event)),
+      cuEventDestroy_v2: (handle) => (this.#handles.delete(handle) ? 0 : 400),
+      cuEventRecord: (handle, stream) => {
+        const event = this.#handles.get(handle) as Event | undefined;
+        const given = this.#streamOf(stream);
+        if (event === undefined || given === undefined) return 400;
+        event.recorded = this.#streams.queue(given, () => undefined);
+        return 0;
+      },
+      cuEventQuery: (handle) => {
+        const event = this.#handles.get(handle) as Event | undefined;
+        if (event === undefined) return 400;
+        this.#work(() => this.#streams.progress());
+        if (this.#fault !== 0) return this.#fault;
+        return event.recorded?.isDone === false ? 600 : 0;
+      },
+    };
+  }
+
+  #ofKernels(): Pick<Driver, Extract<FunctionName, `cu${'Module' | 'Launch'}${string}`>> {
+    return {
+      cuModuleLoadDataEx: (out, image, nOptions, options, values) => {
+        const bytes = bytesIn(image);
+        if (bytes.at(-1) !== 0) throw new Error('the text of a module ends with a byte of 0');
+        const text = new TextDecoder().decode(bytes.subarray(0, -1));
+        if (Number(/\.target sm_(\d+)/.exec(text)?.[1]) > 10 * CAPABILITY.major + CAPABILITY.minor) return 209;
+        try {
+          return putLong(out, this.#add(parseModule(text)));
+        } catch (error) {
+          const words = new Uint32Array(options.buffer, options.byteOffset, nOptions);
+          const addresses = new BigUint64Array(values.buffer, values.byteOffset, nOptions);
+          const log = this.host.viewAt(addresses[words.indexOf(jitOptions.errorLog)] ?? 0n);
+          new TextEncoder().encodeInto(`ptxas: ${(error as Error).message}\0`, log);
+          return 218;
+        }
+      },
+      cuModuleUnload: (module) => {
+        const kernels = this.#handles.get(module) as ReadonlyMap<string, Kernel> | undefined;
+        if (kernels === undefined) return 400;
+        for (const kernel of [module, ...this.#handlesOf(kernels)]) this.#handles.delete(kernel);
+        return 0;
+      },
+      cuModuleGetFunction: (out, module, name) => {
+        const kernel = (this.#handles.get(module) as ReadonlyMap<string, Kernel> | undefined)?.get(name);
+        return kernel === undefined ? 500 : putLong(out, this.#add(kernel));
+      },
+      cuLaunchKernel: (handle, blocks, gridY, gridZ, threads, blockY, blockZ, shared, stream, list, extra) => {
+        const kernel = this.#handles.get(handle) as Kernel | undefined;
+        if (kernel === undefined) return 400;
+        if (gridY * gridZ * blockY * blockZ !== 1 || shared !== 0 || list !== 0n || blocks < 1 || threads < 1 || threads > 1024)
+          return 1;
+        const given = this.#launchBytes(extra);
+        if (given.length !== kernel.parameterBytes) return 1;
+        const parameters = Object.fromEntries(
+          [...kernel.parameters].map(([name, { offset, bytes }]) => [name, given.subarray(offset, offset + bytes)]),
+        );
+        return this.#queue(stream, [], () => {
+          runKernels(this.#memory, [{ kernel, blocks, threads, parameters }], { seed: 1 + this.#random(1000) });
+        });
+      },
+    };
+  }
+
+  /** A copy of the parameters that cuLaunchKernel's last argument leads to. */
+  #launchBytes(extra: ArrayBufferView): Uint8Array {
+    const words = new BigUint64Array(extra.buffer, extra.byteOffset, extra.byteLength / 8);
+    const [address, at = 0n, bytes, length = 0n, end] = words;
+    if (Number(address) !== launchParameters.address || Number(bytes) !== launchParameters.bytes || end !== 0n)
+      throw new Error('parameters of a launch are its address, its length, and the end');
+    const size = this.host.viewAt(length);
+    return this.host.viewAt(at).slice(0, Number(new DataView(size.buffer, size.byteOffset).getBigUint64(0, true)));
+  }
+
+  #allocationAt(pointer: bigint): Allocation | undefined {
+    return [...this.#allocations.values()].find((each) => pointer >= each.pointer && pointer < each.pointer + BigInt(each.bytes));
+  }
+
+  #handlesOf(kernels: ReadonlyMap<string, Kernel>): bigint[] {
+    const own = new Set<unknown>(kernels.values());
+    return [...this.#handles].filter(([, value]) => own.has(value)).map(([handle]) => handle);
+  }
+
+  #add(value: unknown): bigint {
+    const handle = this.#nextHandle++;
+    this.#handles.set(handle, value);
+    return handle;
+  }
+
+  #streamOf(handle: bigint): Stream | undefined {
+    return handle === 0n ? this.#streams.legacy : (this.#handles.get(handle) as Stream | undefined);
+  }
+
+  /** Gives work on parts of memory to a stream. */
+  #queue(handle: bigint, parts: readonly (readonly [bigint, number])[], run: () => unknown): FakeResult {
+    const stream = this.#streamOf(handle);
+    if (stream === undefined) return 400;
+    const isInside = ([pointer, bytes]: readonly [bigint, number]): boolean => {
+      const found = this.#allocationAt(pointer);
+      return found !== undefined && pointer + BigInt(bytes) <= found.pointer + BigInt(found.bytes);
+    };
+    if (!parts.every(isInside)) return 1;
+    this.#streams.queue(stream, () => void run());
+    return 0;
+  }
+
+  #finish(handle: bigint): void {
+    const stream = this.#streamOf(handle);
+    if (stream !== undefined) this.#work(() => this.#streams.finish(stream));
+  }
+
+  /** Does work of streams; a fault of a kernel ends the context. */
+  #work(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      if (!(error instanceof MemoryError)) throw error;
+      const isBeyond = /^(out of bounds|no memory)/.test(error.message);
+      this.lose(isBeyond ? 700 : error.message.startsWith('misaligned') ? 716 : 719);
+    }
+  }
+
+  #afterWork(): FakeResult {
+    return this.#fault as FakeResult;
+  }
+}
+
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging, @typescript-eslint/no-empty-object-type -- above
+export interface FakeDriver extends Driver {}
+
+/** Throws for arguments that koffi would refuse or read wrongly. */
+function checkValues(name: FunctionName, values: readonly unknown[]): void {
+  const kinds = functions[name];
+  if (values.length !== kinds.length) throw new Error(`${name} takes ${kinds.length} arguments, not ${values.length}`);
+  for (const [i, kind] of kinds.entries()) {
+    const value = values[i];
+    const fits = {
+      i32: Number.isInteger(value),
+      u32: Number.isInteger(value) && (value as number) >= 0,
+      byte: Number.isInteger(value) && (value as number) >= 0 && (value as number) < 256,
+      size: Number.isSafeInteger(value) && (value as number) >= 0,
+      handle: typeof value === 'bigint',
+      bytes: ArrayBuffer.isView(value),
+      name: typeof value === 'string',
+      text: Array.isArray(value),
+    }[kind];
+    if (!fits) throw new Error(`argument ${i} of ${name} is a ${argumentTypes[kind]}, not ${String(value)}`);
+  }
+}
+
+function put(out: ArrayBufferView, value: number): 0 {
+  const bytes = bytesIn(out, 4);
+  new DataView(bytes.buffer, bytes.byteOffset).setUint32(0, value, true);
+  return 0;
+}
+
+function putLong(out: ArrayBufferView, value: number | bigint): 0 {
+  const bytes = bytesIn(out, 8);
+  new DataView(bytes.buffer, bytes.byteOffset).setBigUint64(0, BigInt(value), true);
+  return 0;
+}

@@ -1,0 +1,78 @@
+/** Work of a stream, which begins after all before it. */
+export interface Operation {
+  /** In the order in which all streams were given work. */
+  readonly number: number;
+  readonly run: () => void;
+  isDone: boolean;
+}
+
+export interface Stream {
+  readonly operations: Operation[];
+  /** Waits for the legacy default stream, and that one for it. */
+  readonly isBlocking: boolean;
+}
+
+/** Streams whose work is done when somebody asks for it, in any order that they allow. */
+export class FakeStreams {
+  /** The stream 0. */
+  readonly legacy: Stream = { operations: [], isBlocking: false };
+  readonly #streams = new Set<Stream>([this.legacy]);
+  readonly #random: (below: number) => number;
+  #number = 0;
+
+  constructor(random: (below: number) => number) {
+    this.#random = random;
+  }
+
+  open(isBlocking: boolean): Stream {
+    const stream = { operations: [], isBlocking };
+    this.#streams.add(stream);
+    return stream;
+  }
+
+  close(stream: Stream): void {
+    this.finish(stream);
+    this.#streams.delete(stream);
+  }
+
+  queue(stream: Stream, run: () => void): Operation {
+    const operation = { number: this.#number++, run, isDone: false };
+    stream.operations.push(operation);
+    return operation;
+  }
+
+  /** Does some of the work of streams that the seed chooses. */
+  progress(): void {
+    for (let left = this.#random(3); left > 0; left--) this.#step();
+  }
+
+  /** Does the work of a stream, or its part up to an operation, and what it waits for. */
+  finish(stream: Stream, last = stream.operations.at(-1)): void {
+    while (last?.isDone === false) this.#step();
+  }
+
+  finishAll(): void {
+    for (const stream of this.#streams) this.finish(stream);
+  }
+
+  /** Leaves all work undone. */
+  clear(): void {
+    for (const { operations } of this.#streams) for (const each of operations.splice(0)) each.isDone = true;
+  }
+
+  #step(): void {
+    const ready = [...this.#streams].filter((stream) => this.#isReady(stream));
+    const operation = ready[this.#random(ready.length)]?.operations.shift();
+    if (operation === undefined) return;
+    operation.run();
+    operation.isDone = true;
+  }
+
+  #isReady(stream: Stream): boolean {
+    const [next] = stream.operations;
+    if (next === undefined) return false;
+    const others = stream === this.legacy ? [...this.#streams].filter(({ isBlocking }) => isBlocking) : [this.legacy];
+    if (stream !== this.legacy && !stream.isBlocking) return true;
+    return others.every(({ operations: [first] }) => first === undefined || first.number > next.number);
+  }
+}

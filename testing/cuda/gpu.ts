@@ -1,0 +1,105 @@
+import { CudaContext } from '../../src/runtime/device/cuda/context.js';
+import { jitOptions, launchParameters, type Driver } from '../../src/runtime/device/cuda/functions.js';
+import { results } from '../../src/runtime/device/cuda/results.js';
+
+const LOG_BYTES = 8192;
+
+/** A GPU for checks: every call waits until it is done, unless its name says otherwise. */
+export class Gpu {
+  readonly context: CudaContext;
+  readonly stream: bigint;
+  readonly #out = new BigUint64Array(1);
+
+  constructor(driver: Driver, ordinal: number) {
+    this.context = new CudaContext(driver, ordinal);
+    this.stream = this.context.makeStream();
+  }
+
+  allocate(bytes: number): bigint {
+    return this.#run('cuMemAlloc', (driver) => driver.cuMemAlloc_v2(this.#out, bytes), true);
+  }
+
+  free(pointer: bigint): void {
+    this.#run('cuMemFree', (driver) => driver.cuMemFree_v2(pointer));
+  }
+
+  upload(pointer: bigint, from: Uint8Array): void {
+    this.queueUpload(pointer, from);
+    this.synchronize();
+  }
+
+  download(pointer: bigint, to: Uint8Array): void {
+    this.queueDownload(pointer, to);
+    this.synchronize();
+  }
+
+  queueUpload(pointer: bigint, from: Uint8Array): void {
+    this.#run('cuMemcpyHtoDAsync', (driver) => driver.cuMemcpyHtoDAsync_v2(pointer, from, from.length, this.stream));
+  }
+
+  queueDownload(pointer: bigint, to: Uint8Array): void {
+    this.#run('cuMemcpyDtoHAsync', (driver) => driver.cuMemcpyDtoHAsync_v2(to, pointer, to.length, this.stream));
+  }
+
+  queueCopy(to: bigint, from: bigint, bytes: number): void {
+    this.#run('cuMemcpyDtoDAsync', (driver) => driver.cuMemcpyDtoDAsync_v2(to, from, bytes, this.stream));
+  }
+
+  synchronize(): void {
+    this.#run('cuStreamSynchronize', (driver) => driver.cuStreamSynchronize(this.stream));
+  }
+
+  /** Compiles a module for this GPU. Throws with the compiler's messages. */
+  load(text: string): bigint {
+    const log = new Uint8Array(LOG_BYTES);
+    const { driver } = this.context;
+    return this.context.run(() => {
+      const image = new TextEncoder().encode(`${text}\0`);
+      const options = Uint32Array.of(jitOptions.errorLog, jitOptions.errorLogBytes);
+      const values = BigUint64Array.of(driver.addressOf(log), BigInt(LOG_BYTES));
+      const result = driver.cuModuleLoadDataEx(this.#out, image, options.length, options, values);
+      if (result === results.INVALID_PTX) throw new Error(new TextDecoder().decode(log.subarray(0, log.indexOf(0))));
+      this.context.check('cuModuleLoadDataEx', result);
+      return this.#out[0] ?? 0n;
+    });
+  }
+
+  unload(module: bigint): void {
+    this.#run('cuModuleUnload', (driver) => driver.cuModuleUnload(module));
+  }
+
+  functionOf(module: bigint, name: string): bigint {
+    return this.#run('cuModuleGetFunction', (driver) => driver.cuModuleGetFunction(this.#out, module, name), true);
+  }
+
+  /** A launch that can be queued many times. @param parameters as the kernel lays them out */
+  launcher(kernel: bigint, blocks: number, threads: number, parameters: Uint8Array): () => void {
+    const { driver } = this.context;
+    const bytes = BigUint64Array.of(BigInt(parameters.length));
+    const { address, bytes: length, end } = launchParameters;
+    const extra = BigUint64Array.of(
+      BigInt(address),
+      driver.addressOf(parameters),
+      BigInt(length),
+      driver.addressOf(bytes),
+      BigInt(end),
+    );
+    const kept = { parameters, bytes };
+    return () => {
+      // The driver reads them at each launch.
+      if (kept.parameters.length !== Number(kept.bytes[0])) throw new Error('parameters have changed');
+      this.#run('cuLaunchKernel', () => driver.cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, this.stream, 0n, extra));
+    };
+  }
+
+  close(): void {
+    this.context.close();
+  }
+
+  #run(call: string, work: (driver: Driver) => number, hasResult?: boolean): bigint {
+    return this.context.run((driver) => {
+      this.context.check(call, work(driver));
+      return hasResult === true ? (this.#out[0] ?? 0n) : 0n;
+    });
+  }
+}
