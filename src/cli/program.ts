@@ -1,4 +1,4 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Help } from 'commander';
 import { version } from '../version.js';
 import { reportFailure } from './exit-code.js';
 import { TcclError } from '../errors.js';
@@ -57,6 +57,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
         ['what the log of a job says', 'tccl log job.log'],
       ),
     )
+    .configureHelp({ formatItem: helpItem, minWidthToWrap: 20 })
     .configureOutput({
       outputError: (message) => complain('tccl', `${oneLine(message)}${exampleAfter(message, program, argv.slice(2))}`),
     })
@@ -75,6 +76,19 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
     if (error instanceof TcclError && wantsJson(argv)) printFailure(error.message, error.code, error.file, error.line);
     return reportFailure(error);
   }
+}
+
+/** Narrowest room for descriptions beside the names that they are of; in less, they are below these. */
+const BESIDE_COLUMNS = 40;
+const BELOW_INDENT = '      ';
+
+/** An option, argument or command with its description, in help. */
+function helpItem(term: string, termColumns: number, description: string, help: Help): string {
+  const columns = help.helpWidth ?? 80;
+  if (description === '' || columns - termColumns - 4 >= BESIDE_COLUMNS)
+    return Help.prototype.formatItem.call(help, term, termColumns, description, help);
+  const text = help.boxWrap(description, columns - BELOW_INDENT.length);
+  return `  ${term}\n${text.replaceAll(/^/gm, BELOW_INDENT)}`;
 }
 
 /** True where the output is JSON; programs that `tccl run` starts have options of their own. */

@@ -91,3 +91,15 @@ async function inspected(columns: number, { process: { pid } }: Started) {
     if (text.includes('stuck')) return { columns, lines, text: text.replaceAll(/ +/g, ' ') };
   }
 }
+
+describe.skipIf(missing)(`help on a terminal${missing}`, () => {
+  test.each([60, 80, 140])('of %i columns breaks no word', async (columns) => {
+    for (const command of [[], ['run'], ['perf'], ['log']]) {
+      const lines = linesOf((await onTerminal(columns, [...command, '--help']).finished).stdout);
+      // The examples are for copying.
+      const described = lines.slice(1, lines.indexOf('Examples:'));
+      expect(described.length).toBeGreaterThan(10);
+      for (const line of described) if (/ /.test(line.trim())) expect(line.length, line).toBeLessThanOrEqual(columns);
+    }
+  });
+});
