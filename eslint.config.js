@@ -1,6 +1,7 @@
 import eslint from '@eslint/js';
 import globals from 'globals';
 import tseslint from 'typescript-eslint';
+import { pageFiles } from './scripts/page-files.mjs';
 
 /**
  * The rooms of each wing, and the rooms of all wings that each may import. Files beside the rooms (errors.ts, parameters.ts …)
@@ -166,31 +167,6 @@ const ofTheMachine = ['performance', 'Date', 'setTimeout', 'clearTimeout', 'setI
   (name) => ({ name, message: 'Take it from src/runtime/platform/platform.ts.' }),
 );
 
-/** Rooms that pages load as they are: a page has no globals of Node.js. */
-const pageRule = {
-  files: [
-    'algorithms',
-    'communicator',
-    'failure',
-    'messages',
-    'objects',
-    'operators',
-    'page',
-    'pool',
-    'programs',
-    'progress',
-    'windows',
-  ].map((room) => `src/runtime/${room}/**/*.ts`),
-  rules: {
-    'no-restricted-globals': [
-      'error',
-      ...ofTheMachine,
-      { name: 'process', message: 'Take it from #platform/process.' },
-      { name: 'Buffer', message: 'Take it from #platform/bytes.' },
-    ],
-  },
-};
-
 /** Globals of the platform: only its own room may use them (docs/architecture.md#platform). */
 const platformRule = {
   files: ['src/runtime/**/*.ts'],
@@ -204,6 +180,26 @@ const platformRule = {
     ],
   },
 };
+
+const ofPages = pageFiles(import.meta.dirname).filter((file) => !file.startsWith('src/runtime/platform/'));
+
+const ofNode = [
+  { name: 'process', message: 'Pages load this module: take it from #platform/process.' },
+  { name: 'Buffer', message: 'Pages load this module: take it from #platform/bytes.' },
+];
+
+/** A page has neither globals nor modules of Node.js. */
+const pageRules = [
+  {
+    files: ofPages.filter((file) => file.startsWith('src/runtime/')),
+    rules: { 'no-restricted-globals': ['error', ...ofTheMachine, ...ofNode] },
+  },
+  { files: ofPages.filter((file) => !file.startsWith('src/runtime/')), rules: { 'no-restricted-globals': ['error', ...ofNode] } },
+  {
+    files: ofPages.filter((file) => /^src\/([^/]+|(browser|devices|webgpu|ddp)\/.*)\.ts$/.test(file)),
+    rules: { 'no-restricted-imports': ['error', { patterns: ofThePlatform }] },
+  },
+];
 
 const filesBesideRooms = {
   files: ['src/runtime/*.ts'],
@@ -362,7 +358,7 @@ export default tseslint.config(
   { files: ['test/**/*.ts'], rules: { '@typescript-eslint/no-non-null-assertion': 'off' } },
   ...roomRules,
   platformRule,
-  pageRule,
+  ...pageRules,
   filesBesideRooms,
   viewRule,
   studioRule,

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { ESLint } from 'eslint';
 import { describe, expect, it } from 'vitest';
+import { pageFiles } from '../../scripts/page-files.mjs';
 import { ts } from './typescript.js';
 
 /** Modules of ours that each module imports, type-only imports included. */
@@ -93,5 +95,38 @@ describe('imports', () => {
       ['c', ['b']],
     ]);
     expect(findCycle(graph)).toEqual(['b', 'c', 'b']);
+  });
+});
+
+describe('modules that pages load', () => {
+  const modules = pageFiles();
+
+  it('are the entries of dist/browser with the forms of the condition browser, and what they import', () => {
+    expect(modules).toEqual(
+      expect.arrayContaining([
+        'src/browser/index.ts',
+        'src/devices/device.ts',
+        'src/ddp/checkpoint.ts',
+        'src/runtime/platform/browser/files.ts',
+        'src/runtime/page/instead/transport/networks.ts',
+        'src/runtime/communicator/network-engine-of.ts', // imported at run time
+      ]),
+    );
+    for (const absent of ['platform/node/files.ts', 'transport/networks.ts', 'communicator/init.ts', 'launch/bind.ts'])
+      expect(modules).not.toContain(`src/runtime/${absent}`);
+  });
+
+  it('are forbidden globals and modules of Node.js by lint', async () => {
+    const eslint = new ESLint();
+    for (const file of modules.filter((one) => !one.startsWith('src/runtime/platform/') && !one.startsWith('src/planner/'))) {
+      const { rules } = (await eslint.calculateConfigForFile(file)) as { readonly rules: object };
+      const text = JSON.stringify(rules);
+      expect([file, text.includes('"name":"process"'), text.includes('"name":"Buffer"'), text.includes('^node:')]).toEqual([
+        file,
+        true,
+        true,
+        true,
+      ]);
+    }
   });
 });

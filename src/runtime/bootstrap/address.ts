@@ -41,7 +41,7 @@ export function parseAddress(text: string): Address {
 export function isLoopback(host: string): boolean {
   const bytes = addressBytes(host);
   if (bytes?.length !== 16) return bytes?.[0] === 127;
-  const hex = Buffer.from(bytes).toString('hex');
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
   return /^0{31}1$|^0{20}ffff7f/.test(hex);
 }
 

@@ -1,3 +1,4 @@
+import { Buffer } from '#platform/bytes';
 import { createCipheriv, createDecipheriv, createHmac } from '#platform/crypto';
 import { randomBytes } from '../platform/platform.js';
 

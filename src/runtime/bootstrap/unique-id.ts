@@ -1,3 +1,4 @@
+import { Buffer } from '#platform/bytes';
 import { createHash, timingSafeEqual } from '#platform/crypto';
 import { inspect } from '#platform/system';
 import { describeText } from '../../describe-value.js';
