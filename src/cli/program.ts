@@ -79,7 +79,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
 }
 
 /** Narrowest room for descriptions beside the names that they are of; in less, they are below these. */
-const BESIDE_COLUMNS = 40;
+const BESIDE_COLUMNS = 30;
 const BELOW_INDENT = '      ';
 
 /** An option, argument or command with its description, in help. */
