@@ -1,12 +1,4 @@
-import {
-  channelRange,
-  chunksOf,
-  ConnectionTable,
-  type Move,
-  type Schedule,
-  type ScheduledCall,
-  type Worker,
-} from './schedule.js';
+import { channelRange, ConnectionTable, type Move, type Schedule, type ScheduledCall, type Worker } from './schedule.js';
 
 /** NCCL's distribution of messages between pairs of ranks over channels. */
 interface PairsInput {
@@ -29,7 +21,7 @@ interface PairsInput {
 }
 
 /** Number of rounds whose messages a thread block handles concurrently. */
-const ROUNDS_AT_ONCE = 8;
+export const ROUNDS_AT_ONCE = 8;
 
 /** Bytes that one rank sends to another. */
 export interface PairMessage {
@@ -59,20 +51,28 @@ export function pairsSchedule(
   const messageBetween = messageOf ?? ((from, to) => messageOfCall(call, nRanks, from, to));
   const table = new ConnectionTable();
   const numbers = new Map<number, number>();
+  const numberOf = (from: number, to: number, channel: number, phase: number) => {
+    const key = (from * nRanks + to) * nChannels + channel;
+    let number = numbers.get(key);
+    if (number === undefined) numbers.set(key, (number = table.add(from, to, channel, 'direct', phase)));
+    return number;
+  };
   const jobs = new Map<number, Job>();
   const turns = new Int32Array(nRanks * nChannels);
   const bits = Math.log2(nChannels);
-  const add = (rank: number, round: number, isSend: boolean, from: number, to: number, used: Set<number>) => {
+  // Channels of a round; one list for all, because an all-to-all has as many rounds as pairs of ranks.
+  const used: number[] = [];
+  const add = (rank: number, round: number, isSend: boolean, from: number, to: number) => {
     const message = messageBetween(from, to);
     if (message === undefined || message.bytes === 0) return;
     const parts = channelsFor(message.bytes, from, to);
     const chunkBytes = chunkBytesFor(from, to);
     for (let part = 0; part < parts; part++) {
       const channel = (channelOfRound(round) + reversedBits(part, bits)) % nChannels;
-      used.add(channel);
+      if (!used.includes(channel)) used.push(channel);
       const turn = turns[rank * nChannels + channel] ?? 0;
       const batch = Math.floor(turn / ROUNDS_AT_ONCE);
-      const connection = from === to ? -1 : connectionOf(table, numbers, { from, to, channel, nRanks, nChannels }, batch);
+      const connection = from === to ? -1 : numberOf(from, to, channel, batch);
       if (channels?.has(channel) === false) continue;
       // Numbers, because texts as keys take most of the time where there are many ranks.
       const key = ((rank * nChannels + channel) * ROUNDS_AT_ONCE + (turn % ROUNDS_AT_ONCE)) * 2 + (isSend ? 0 : 1);
@@ -84,10 +84,10 @@ export function pairsSchedule(
   for (const rank of ranks ?? Array.from({ length: nRanks }, (_, number) => number)) {
     const { send, receive } = rounds(rank);
     for (let round = 0; round < send.length; round++) {
-      const used = new Set<number>();
+      used.length = 0;
       const [to, from] = [send[round] ?? 0, receive[round] ?? 0];
-      add(rank, round, true, rank, to, used);
-      if (from !== rank) add(rank, round, false, from, rank, used);
+      add(rank, round, true, rank, to);
+      if (from !== rank) add(rank, round, false, from, rank);
       for (const channel of used) turns[rank * nChannels + channel] = (turns[rank * nChannels + channel] ?? 0) + 1;
     }
   }
@@ -114,29 +114,18 @@ interface Part {
   readonly batch: number;
 }
 
-function connectionOf(
-  table: ConnectionTable,
-  numbers: Map<number, number>,
-  { from, to, channel, nRanks, nChannels }: Record<'from' | 'to' | 'channel' | 'nRanks' | 'nChannels', number>,
-  phase: number,
-): number {
-  const key = (from * nRanks + to) * nChannels + channel;
-  let number = numbers.get(key);
-  if (number === undefined) numbers.set(key, (number = table.add(from, to, channel, 'direct', phase)));
-  return number;
-}
-
 const none: readonly number[] = [];
 
 function* movesOf(all: readonly Part[]): Generator<Move> {
   for (const { isSend, connection, message, chunkBytes, parts, part, batch } of all) {
     const ends = connection < 0 ? none : [connection];
-    for (const { offset, bytes } of chunksOf(channelRange(message.bytes, parts, part), chunkBytes)) {
-      const input = message.input + offset;
-      const output = message.output + offset;
-      if (connection < 0) yield { receive: none, input, send: none, output, bytes, batch };
-      else if (isSend) yield { receive: none, input, send: ends, output: -1, bytes, batch };
-      else yield { receive: ends, input: -1, send: none, output, bytes, batch };
+    const [receive, send] = isSend ? [none, ends] : [ends, none];
+    const [reads, writes] = [connection < 0 || isSend, connection < 0 || !isSend];
+    const { offset, bytes } = channelRange(message.bytes, parts, part);
+    for (let done = 0; done < bytes; done += chunkBytes) {
+      const at = offset + done;
+      const [input, output] = [reads ? message.input + at : -1, writes ? message.output + at : -1];
+      yield { receive, input, send, output, bytes: Math.min(chunkBytes, bytes - done), batch };
     }
   }
 }

@@ -36,8 +36,6 @@ export interface CallPlan {
   readonly schedule: (call: ScheduledCall, channels?: ReadonlySet<number>) => Schedule;
   /** True if every host does the same. */
   readonly mayFold: boolean;
-  /** The first hosts, which stand for all; undefined for all hosts. */
-  readonly hosts?: number;
   /** True if hosts form trees. */
   readonly isTree: boolean;
 }

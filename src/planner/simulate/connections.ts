@@ -4,7 +4,7 @@ import { fairRates } from './fair-share.js';
 import { channelsThatDiffer, type FoldedSchedule } from './fold.js';
 import { measuredPhysics } from './physics.js';
 import { blockGBps, type Conditions, connectionRates } from './rates.js';
-import type { Route } from './routes.js';
+import { media, type Route } from './routes.js';
 import { type SharedLinks, sharedCapacityGBps, sharedLinks } from './shared-links.js';
 import { aloneAtNic, type ConnectionTiming, type Timing, timingOf } from './timing.js';
 
@@ -48,10 +48,7 @@ export class CallConnections {
       { ...this.#shared, most: new Float64Array(this.connections.length).fill(1000) },
       Float64Array.from(this.#shared.links, (link) => sharedCapacityGBps(link, routes, 10, measuredPhysics, 1, false)),
     );
-    return channelsThatDiffer(
-      this.connections,
-      (number) => `${(rates[number] ?? 0).toPrecision(5)}${this.routes[number]?.medium ?? ''}`,
-    );
+    return channelsThatDiffer(this.connections, rates, (number) => media.indexOf(this.routes[number]?.medium ?? 'net'));
   }
 }
 

@@ -18,14 +18,16 @@ export interface Flows {
 export function fairRates({ first, link, weight, most }: Flows, capacity: Float64Array): Float64Array {
   const count = most.length;
   const rates = new Float64Array(count);
-  const isSettled = new Uint8Array(count);
+  // Flows that still grow, in their order: most stop early.
+  const growing = Int32Array.from(most, (_, flow) => flow);
+  let nGrowing = count;
   const left = Float64Array.from(capacity);
   const demand = new Float64Array(capacity.length);
-  for (let settled = 0, level = 0; settled < count;) {
+  for (let level = 0; nGrowing > 0;) {
     demand.fill(0);
     let step = Infinity;
-    for (let flow = 0; flow < count; flow++) {
-      if (isSettled[flow] === 1) continue;
+    for (let place = 0; place < nGrowing; place++) {
+      const flow = growing[place] ?? 0;
       step = Math.min(step, (most[flow] ?? 0) - level);
       for (let use = first[flow] ?? 0; use < (first[flow + 1] ?? 0); use++)
         demand[link[use] ?? 0] = (demand[link[use] ?? 0] ?? 0) + (weight[use] ?? 0);
@@ -36,20 +38,19 @@ export function fairRates({ first, link, weight, most }: Flows, capacity: Float6
     }
     level += step;
     for (let number = 0; number < left.length; number++) left[number] = (left[number] ?? 0) - step * (demand[number] ?? 0);
-    const before = settled;
-    for (let flow = 0; flow < count; flow++) {
-      if (isSettled[flow] === 1) continue;
+    const before = nGrowing;
+    nGrowing = 0;
+    for (let place = 0; place < before; place++) {
+      const flow = growing[place] ?? 0;
       let isFull = level >= (most[flow] ?? 0) * (1 - 1e-9);
       for (let use = first[flow] ?? 0; use < (first[flow + 1] ?? 0) && !isFull; use++)
         isFull = (left[link[use] ?? 0] ?? 0) <= 1e-9 * (capacity[link[use] ?? 0] ?? 0);
-      if (!isFull) continue;
-      rates[flow] = level;
-      isSettled[flow] = 1;
-      settled++;
+      if (isFull) rates[flow] = level;
+      else growing[nGrowing++] = flow;
     }
     // Rounding may leave a link slightly below its capacity: it counts as full.
-    if (settled === before) {
-      for (let flow = 0; flow < count; flow++) if (isSettled[flow] === 0) rates[flow] = level;
+    if (nGrowing === before) {
+      for (const flow of growing.subarray(0, nGrowing)) rates[flow] = level;
       break;
     }
   }

@@ -1,6 +1,4 @@
 import type { Merged } from '../graph/merge/merge.js';
-import { joinTrees } from '../graph/merge/trees.js';
-import type { Fabric } from './fabric.js';
 import { type ScheduledConnection, ConnectionTable, type Schedule, type Worker } from '../schedule/schedule.js';
 
 /** Hosts that stand for all: of crossed rails, hosts at odd places take the other. */
@@ -66,96 +64,29 @@ export function areHostsAlike({ kinds, nRanks, nNodes, rankBase }: Merged['nodes
   return kinds.length === 1 && Number.isInteger(perHost) && rankBase.every((base, node) => base === node * perHost);
 }
 
-/** Sizes of the trees that stand for larger ones, in hosts. */
-const FEWER_HOSTS = 16;
-const MORE_HOSTS = 32;
-
-/**
- * Time of a tree over many equal hosts, from two smaller ones: each further level takes the time that the last one added.
- *
- * @param timeOf time of a tree by number of hosts
- */
-export function timeOfDeepTree(hosts: number, timeOf: (hosts: number) => number): number {
-  const [fewer, more] = [timeOf(FEWER_HOSTS), timeOf(MORE_HOSTS)];
-  const levels = Math.ceil(Math.log2(hosts)) - Math.log2(MORE_HOSTS);
-  return more + (levels * Math.max(0, more - fewer)) / Math.log2(MORE_HOSTS / FEWER_HOSTS);
-}
-
-/** Hosts of which all NICs together carry the branches of both trees between the hosts below a switch and all others. */
-const BRANCH_HOSTS = 3;
-
-/** Switches of a tier that the smaller trees must have: how many branches leave a switch depends on its place in the tree. */
-const LEAST_SWITCHES = 4;
-
-/**
- * True if trees over this many hosts are extrapolated from smaller ones: of a fabric, the smaller ones must have several of its
- * switches, or the links up from a switch must carry all branches.
- */
-export function isDeepTree(hosts: number, fabric: Fabric | undefined): boolean {
-  const isScaled = fabric?.tiers.every(
-    (tier) => LEAST_SWITCHES * tier.hosts <= FEWER_HOSTS || tier.hosts >= BRANCH_HOSTS * tier.oversubscription,
-  );
-  return hosts > MORE_HOSTS && isScaled !== false;
-}
-
-/** Least odd number of hosts whose time is extrapolated. */
-const LEAST_ODD = 33;
-
-/** True for odd numbers of hosts that even ones stand for: hosts at odd places swap crossed rails, so odd numbers do not fold. */
-export function isOddCluster(hosts: number): boolean {
-  return hosts % 2 === 1 && hosts >= LEAST_ODD;
-}
-
-/** Time on an odd number of equal hosts, from the two even numbers below. @param timeOf time by number of hosts */
-export function timeOfOddCluster(hosts: number, timeOf: (hosts: number) => number): number {
-  const [fewer, more] = [timeOf(hosts - 3), timeOf(hosts - 1)];
-  return more + (more - fewer) / 2;
-}
-
-/** The first hosts of a cluster of equal hosts, with rings and trees of their own. */
-export function withFirstHosts(merged: Merged, hosts: number): Merged {
-  const { nodes, graphs, rings, trees } = merged;
-  const nRanks = (nodes.nRanks / nodes.nNodes) * hosts;
-  const few = {
-    ...nodes,
-    nRanks,
-    nNodes: hosts,
-    kindOfNode: nodes.kindOfNode.subarray(0, hosts),
-    rankBase: nodes.rankBase.subarray(0, hosts),
-    rankToNode: nodes.rankToNode.subarray(0, nRanks),
-    rankToLocalRank: nodes.rankToLocalRank.subarray(0, nRanks),
-  };
-  // The hosts that are left keep their places.
-  const order = rings.order.filter((rank) => rank < nRanks);
-  const position = new Int32Array(order.length);
-  order.forEach((rank, place) => (position[place - (place % nRanks) + rank] = place % nRanks));
-  return {
-    ...merged,
-    nodes: few,
-    rings: { count: rings.count, order, position },
-    trees: joinTrees(few, graphs.ring.nChannels, trees.count),
-  };
-}
-
 /**
  * One channel for all equal ones, whose connections have the same rates in the same order.
  *
- * @param describe text of the properties of a connection that its time depends on
+ * @param rates by connection
+ * @param kindOf number of the properties besides its rate that a connection's time depends on
  */
 export function channelsThatDiffer(
   connections: readonly ScheduledConnection[],
-  describe: (connection: number) => string,
+  rates: Float64Array,
+  kindOf: (connection: number) => number,
 ): ReadonlySet<number> {
-  const signatures = new Map<number, string[]>();
+  // Two hashes of a channel: texts of rates take long where there are many connections.
+  const hashes = new Map<number, Int32Array>();
+  const bits = new Int32Array(Float32Array.from(rates).buffer);
   connections.forEach(({ channel }, number) => {
-    const parts = signatures.get(channel);
-    if (parts === undefined) signatures.set(channel, [describe(number)]);
-    else parts.push(describe(number));
+    let own = hashes.get(channel);
+    if (own === undefined) hashes.set(channel, (own = new Int32Array(2)));
+    // Without the last bits, which differ by rounding.
+    const value = ((bits[number] ?? 0) & ~0xff) + kindOf(number);
+    own[0] = Math.imul((own[0] ?? 0) ^ value, 0x01000193) + 1;
+    own[1] = Math.imul((own[1] ?? 0) + value, 0x7feb352d) ^ ((own[1] ?? 0) >>> 15);
   });
   const first = new Map<string, number>();
-  for (const [channel, parts] of signatures) {
-    const key = parts.join(' ');
-    if (!first.has(key)) first.set(key, channel);
-  }
+  for (const [channel, own] of hashes) if (!first.has(own.join(' '))) first.set(own.join(' '), channel);
   return new Set(first.values());
 }

@@ -20,8 +20,9 @@ export interface SimulatedCluster {
   readonly parameters: Parameters;
 }
 
-/** Links and rates of a connection. */
-export type Medium = 'nvlink' | 'pci' | 'shm' | 'net' | 'switch';
+/** Carriers of the data of a connection. */
+export const media = ['nvlink', 'pci', 'shm', 'net', 'switch'] as const;
+export type Medium = (typeof media)[number];
 
 /** The links that a connection uses. Within a route, a link that several connections of a group share counts in part. */
 export interface Route {
@@ -49,6 +50,9 @@ interface LinkTraffic {
 /** First compute capability × 10 of Blackwell for workstations, whose GPUs meet on PCIe. */
 const WORKSTATION_BLACKWELL = 120;
 
+/** More than NCCL has channels. */
+const MOST_CHANNELS = 128;
+
 /** Kind of channel that a connection belongs to: their NICs differ. */
 export type ChannelKind = 'ring' | 'tree' | 'pairs';
 
@@ -58,6 +62,10 @@ export class Routes {
   readonly #transports: Transports;
   readonly #localities = new Map<NodeContribution, Locality>();
   readonly #known = new Map<string, readonly [Medium, readonly number[]]>();
+  /** Of messages between pairs, by rank and channel: the links to a NIC and from it, and the NIC. */
+  readonly #sending = new Map<number, readonly LinkUse[]>();
+  readonly #receiving = new Map<number, readonly LinkUse[]>();
+  readonly #ends = new Map<number, FabricEnd>();
 
   constructor(cluster: SimulatedCluster) {
     this.#cluster = cluster;
@@ -91,15 +99,9 @@ export class Routes {
       return { medium, uses: on(fromNode, links) };
     }
     if (kind === 'pairs') {
-      const ends = this.#pairEnds(from, to, channel);
-      return {
-        medium: 'net',
-        ends,
-        uses: [
-          ...on(fromNode, this.#net(fromNode, local(from, fromNode), channel, 'send')),
-          ...on(toNode, this.#net(toNode, local(to, toNode), channel, 'receive')),
-        ],
-      };
+      const sends = this.#netUses(fromNode, local(from, fromNode), channel, 'send');
+      const receives = this.#netUses(toNode, local(to, toNode), channel, 'receive');
+      return { medium: 'net', ends: this.#pairEnds(from, to, channel), uses: [...sends, ...receives] };
     }
     const nicOf = (rank: number, peer: number, direction: 'send' | 'receive') => {
       const transport = this.#transports.between(rank, peer, kind, channel, direction);
@@ -126,15 +128,25 @@ export class Routes {
   /** The NICs of a message between two ranks: with PXN it leaves by the sender's NIC on the receiver's rail. */
   #pairEnds(from: number, to: number, channel: number): [FabricEnd, FabricEnd] {
     const { nodes } = this.#cluster.merged;
-    const endOf = (rank: number): FabricEnd => {
-      const node = nodes.rankToNode[rank] ?? 0;
-      const { system } = this.#machine(node);
-      const gpu = this.#gpu(node, rank - (nodes.rankBase[node] ?? 0));
-      return { node, nic: system.nets.length === 0 ? 0 : this.#locality(node).netOfGpu(gpu, channel) };
-    };
+    const nodeOf = (rank: number) => nodes.rankToNode[rank] ?? 0;
+    const endOf = (rank: number): FabricEnd =>
+      kept(this.#ends, rank * MOST_CHANNELS + channel, () => {
+        const node = nodeOf(rank);
+        const { system } = this.#machine(node);
+        const gpu = this.#gpu(node, rank - (nodes.rankBase[node] ?? 0));
+        return { node, nic: system.nets.length === 0 ? 0 : this.#locality(node).netOfGpu(gpu, channel) };
+      });
     const [sender, receiver] = [endOf(from), endOf(to)];
     const usesPxn = this.#cluster.parameters.pxnDisable !== 1 && receiver.nic < this.#machine(sender.node).system.nets.length;
-    return [usesPxn ? { node: sender.node, nic: receiver.nic } : sender, receiver];
+    return [usesPxn && receiver.nic !== sender.nic ? { node: sender.node, nic: receiver.nic } : sender, receiver];
+  }
+
+  /** The links between a GPU and its NIC. Kept, because messages of all ranks to all ask again and again. */
+  #netUses(node: number, local: number, channel: number, direction: 'send' | 'receive'): readonly LinkUse[] {
+    const rank = (this.#cluster.merged.nodes.rankBase[node] ?? 0) + local;
+    return kept(direction === 'send' ? this.#sending : this.#receiving, rank * MOST_CHANNELS + channel, () =>
+      this.#net(node, local, channel, direction).map((link) => ({ node, link, weight: 1 })),
+    );
   }
 
   #nicOfDevice(node: number, device: number): number {
@@ -219,14 +231,14 @@ export class Routes {
 
   #toSwitch(node: number, local: number): readonly number[] {
     const { paths } = this.#machine(node);
-    return this.#kept(`up ${this.#kindNumber(node)} ${local}`, () =>
+    return this.#keptLinks(`up ${this.#kindNumber(node)} ${local}`, () =>
       paths.links(paths.between(NodeType.GPU, this.#gpu(node, local), NodeType.NVS, 0)),
     );
   }
 
   #fromSwitch(node: number, local: number): readonly number[] {
     const { paths } = this.#machine(node);
-    return this.#kept(`down ${this.#kindNumber(node)} ${local}`, () =>
+    return this.#keptLinks(`down ${this.#kindNumber(node)} ${local}`, () =>
       paths.links(paths.between(NodeType.NVS, 0, NodeType.GPU, this.#gpu(node, local))),
     );
   }
@@ -297,7 +309,7 @@ export class Routes {
     return links;
   }
 
-  #kept(key: string, find: () => readonly number[]): readonly number[] {
+  #keptLinks(key: string, find: () => readonly number[]): readonly number[] {
     const known = this.#known.get(key);
     if (known !== undefined) return known[1];
     const links = find();
@@ -318,6 +330,13 @@ export class Routes {
     }
     return locality;
   }
+}
+
+/** The value of a key, made at the first time. */
+function kept<Value>(known: Map<number, Value>, key: number, make: () => Value): Value {
+  let value = known.get(key);
+  if (value === undefined) known.set(key, (value = make()));
+  return value;
 }
 
 /** Bandwidth of one NVLink in one direction, GB/s, from NVIDIA's data sheets: 20 for NVLink 1, 25 for 2 to 4, 50 for 5. */

@@ -54,9 +54,10 @@ export function sharedLinks(
     const { medium, uses, ends } = routes[index] ?? { medium: 'nvlink', uses: [] };
     const inTurn = takesTurns[connection.via] ? plan.inTurn : 1;
     for (const use of uses) {
-      if (isWide(use)) continue;
       const key = ((phase * 4096 + use.link) * 32_768 + use.node) * 4;
-      table.take(key, (use.weight * wire) / inTurn, () => ({ kind: 'link', use, isNet: medium === 'net' }));
+      table.take(key, (use.weight * wire) / inTurn, () =>
+        isWide(use) ? undefined : { kind: 'link', use, isNet: medium === 'net' },
+      );
     }
     if (usesOf !== undefined && ends !== undefined) {
       for (const { key, share, tier, rail } of usesOf(...ends, index)) {
@@ -110,6 +111,9 @@ export function sharedCapacityGBps(
   }
 }
 
+/** Number of links without a limit, which are not counted. */
+const WIDE = -1;
+
 /** Numbers links, and lays out the uses of one connection after the other. */
 class LinkTable {
   readonly #numbers = new Map<number | string, number>();
@@ -122,9 +126,14 @@ class LinkTable {
     this.#first = new Int32Array(nConnections + 1);
   }
 
-  take(key: number | string, weight: number, make: () => SharedLink): void {
+  /** @param make the link; undefined if it has no limit */
+  take(key: number | string, weight: number, make: () => SharedLink | undefined): void {
     let number = this.#numbers.get(key);
-    if (number === undefined) this.#numbers.set(key, (number = this.#links.push(make()) - 1));
+    if (number === undefined) {
+      const link = make();
+      this.#numbers.set(key, (number = link === undefined ? WIDE : this.#links.push(link) - 1));
+    }
+    if (number === WIDE) return;
     this.#link.push(number);
     this.#weight.push(weight);
   }

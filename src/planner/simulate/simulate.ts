@@ -10,6 +10,7 @@ import type { PredictOptions } from '../tuning/predict.js';
 import { traitsOf } from '../tuning/symmetric/kernels.js';
 import { chooseWithWindows } from '../tuning/symmetric/symmetric.js';
 import type { Tuning } from '../tuning/tune.js';
+import { rulesOf } from '../versions/rules.js';
 import {
   type CallPlan,
   isCollective,
@@ -25,22 +26,14 @@ import { runClock, type SliceListener } from './clock.js';
 import { CallConnections } from './connections.js';
 import { defaultEnvironment, type Environment } from './environment.js';
 import type { Fabric } from './fabric.js';
-import {
-  areHostsAlike,
-  FOLDED_HOSTS,
-  foldHosts,
-  isDeepTree,
-  isOddCluster,
-  timeOfDeepTree,
-  timeOfOddCluster,
-  withFirstHosts,
-} from './fold.js';
+import { areHostsAlike, FOLDED_HOSTS, foldHosts } from './fold.js';
 import { type Interval, intervalOf } from './interval.js';
 import { joined, startUs, withLaunches } from './launch.js';
 import { timeByPeriods } from './periods.js';
 import { measuredPhysics, type Physics } from './physics.js';
 import type { Conditions } from './rates.js';
 import { type LinkUse, type Route, Routes, type SimulatedCluster } from './routes.js';
+import { smallerClusters, smallerTrees, timeOfLarge, withHosts } from './smaller.js';
 import { timingOfWorkers } from './timing.js';
 import { windowCallUs } from './windows.js';
 
@@ -80,8 +73,12 @@ interface ConnectionWays {
   readonly wireBytes: number;
 }
 
-/** Calls whose workers are kept. */
+/** Time of a call that does not exist. */
+const none = { timeUs: 0, launchUs: 0 };
+
+/** Calls whose workers are kept, and ranks of clusters whose calls are: an all-to-all of 256 ranks has some 50 MB of them. */
 const MOST_KEPT_CALLS = 4096;
+const MOST_KEPT_RANKS = 128;
 
 /** Simulates calls on one cluster: routes and rates are computed once. */
 export class Simulator {
@@ -96,8 +93,8 @@ export class Simulator {
     environment: defaultEnvironment,
     byCall: new Map(),
   };
-  /** The plan of the first hosts, by their number. */
-  readonly #fewHosts = new Map<number, SimulatedCluster['merged']>();
+  /** Simulators of some of the hosts, by their number. */
+  readonly #fewer = new Map<number, Simulator>();
   /** Fabrics that calls were simulated on. */
   readonly #fabrics: Fabric[] = [];
 
@@ -171,25 +168,15 @@ export class Simulator {
     const plan = this.#planOf(call, options);
     if (plan === undefined) return undefined;
     const conditions = this.#conditions(options);
-    const { nNodes } = this.#cluster.merged.nodes;
-    const execute = (of: CallPlan, size: number) => {
-      const ranks = of.hosts === undefined ? this.nRanks : (of.hosts * this.nRanks) / nNodes;
-      return this.#execute({ ...call, bytes: wholeParts(collective, size, ranks) }, of, conditions, options);
-    };
-    const timeOf = (of: CallPlan, size: number) => timeByPeriods(size, of.periodBytes, (part) => execute(of, part));
-    const onFirst = (hosts: number) => {
-      // Messages of an all-to-all stay as large.
-      const size = collective === 'AllToAll' ? (wholeBytes * hosts) / nNodes : wholeBytes;
-      return timeOf(this.#onFirstHosts({ ...call, bytes: size }, plan, hosts), size);
-    };
+    const execute = (size: number) =>
+      this.#execute({ ...call, bytes: wholeParts(collective, size, this.nRanks) }, plan, conditions, options);
+    const smaller = this.#smallerFor(plan, collective, options);
     const innerUs =
       options.onSlice !== undefined
-        ? execute(plan, wholeBytes)
-        : this.#isDeepTree(plan, options)
-          ? timeOfDeepTree(nNodes, onFirst)
-          : this.#isOdd(plan, collective, options)
-            ? timeOfOddCluster(nNodes, onFirst)
-            : timeOf(plan, wholeBytes);
+        ? execute(wholeBytes)
+        : smaller === undefined
+          ? timeByPeriods(wholeBytes, plan.periodBytes, execute)
+          : timeOfLarge(smaller, (hosts) => this.#timeOnFewer(hosts, collective, wholeBytes, plan, options));
     const timeUs = startedUs(plan, conditions, innerUs);
     const { choice, protocol, nChannels } = plan;
     return { timeUs, choice, protocol, nChannels, launchUs: timeUs - innerUs };
@@ -275,25 +262,36 @@ export class Simulator {
     return choice && planOfCollective(merged, this.#tuning, call.collective, choice);
   }
 
-  /** True for trees over so many hosts that smaller ones stand for them. */
-  #isDeepTree({ isTree }: CallPlan, options: SimulateOptions): boolean {
-    return isTree && isDeepTree(this.#cluster.merged.nodes.nNodes, options.environment?.fabric) && this.#areAlike(options);
+  /** The smaller clusters from whose times that of a call follows; undefined where all hosts are simulated. */
+  #smallerFor({ isTree, mayFold, nChannels, choice }: CallPlan, collective: ScheduledCollective, options: SimulateOptions) {
+    const { nodes } = this.#cluster.merged;
+    const fabric = options.environment?.fabric;
+    if (options.unfolded === true || options.onSlice !== undefined) return undefined;
+    if (isTree) return smallerTrees(nodes, fabric);
+    // Rounds of PAT grow with the logarithm of the ranks.
+    const isEven = mayFold && choice?.algorithm !== 'PAT' && !isLopsided(collective);
+    return isEven ? smallerClusters(nodes, nChannels, fabric) : undefined;
   }
 
-  /** True for an odd number of hosts that even ones stand for. */
-  #isOdd({ mayFold }: CallPlan, collective: ScheduledCollective, options: SimulateOptions): boolean {
-    const isOdd = isOddCluster(this.#cluster.merged.nodes.nNodes);
-    return isOdd && mayFold && !isLopsided(collective) && this.#areAlike(options);
-  }
-
-  #onFirstHosts(call: ScheduledCall, { choice }: CallPlan, hosts: number): CallPlan {
-    const merged = this.#fewHosts.get(hosts) ?? withFirstHosts(this.#cluster.merged, hosts);
-    this.#fewHosts.set(hosts, merged);
-    const plan =
-      choice === undefined || !isCollective(call.collective)
-        ? planOfPairs(merged, call, this.#foldedRanks(call.collective, {}, hosts))
-        : planOfCollective(merged, this.#tuning, call.collective, choice);
-    return { ...plan, hosts, key: `${plan.key} of ${hosts} hosts` };
+  /** Time of a call's moves on some of the hosts. */
+  #timeOnFewer(
+    hosts: readonly number[],
+    collective: ScheduledCollective,
+    bytes: number,
+    { choice, isTree }: CallPlan,
+    options: SimulateOptions,
+  ): number {
+    const { merged, parameters } = this.#cluster;
+    let fewer = this.#fewer.get(hosts.length);
+    if (fewer === undefined) {
+      const some = withHosts(merged, hosts, rulesOf(parameters));
+      this.#fewer.set(hosts.length, (fewer = new Simulator({ ...this.#cluster, merged: some }, this.#tuning)));
+    }
+    // In rings and all-to-alls each rank has as many data for each other one.
+    const size = isTree || collective === 'SendRecv' ? bytes : (bytes / this.nRanks) * fewer.nRanks;
+    const chosen = choice === undefined ? options : { ...options, choice };
+    const { timeUs, launchUs } = fewer.simulate(collective, size, chosen) ?? none;
+    return timeUs - launchUs;
   }
 
   /** True if all hosts are alike and may stand for each other. */
@@ -305,13 +303,9 @@ export class Simulator {
    * Ranks of two hosts that stand for all: of crossed rails, hosts at odd places take the other. Undefined where hosts
    * or their parts in the call differ.
    */
-  #foldedRanks(
-    collective: ScheduledCollective,
-    options: SimulateOptions,
-    hosts = this.#cluster.merged.nodes.nNodes,
-  ): number | undefined {
+  #foldedRanks(collective: ScheduledCollective, options: SimulateOptions): number | undefined {
     const { nRanks, nNodes } = this.#cluster.merged.nodes;
-    const mayFold = !isLopsided(collective) && hosts > FOLDED_HOSTS && hosts % FOLDED_HOSTS === 0 && this.#areAlike(options);
+    const mayFold = !isLopsided(collective) && nNodes > FOLDED_HOSTS && nNodes % FOLDED_HOSTS === 0 && this.#areAlike(options);
     return mayFold ? (FOLDED_HOSTS * nRanks) / nNodes : undefined;
   }
 
@@ -357,7 +351,7 @@ export class Simulator {
 
   /** Keys of a call: calls with the same `ways` use the same connections; those with the same `call` have the same moves. */
   #keyOf(call: ScheduledCall, plan: CallPlan, conditions: Conditions, options: SimulateOptions) {
-    const folded = plan.mayFold ? this.#foldedRanks(call.collective, options, plan.hosts) : undefined;
+    const folded = plan.mayFold ? this.#foldedRanks(call.collective, options) : undefined;
     const lopsided = isLopsided(call.collective) ? `${call.collective} ${call.root}` : '';
     const fabric = this.#fabricNumber(conditions.environment.fabric);
     const ways = `${plan.key} ${fabric} ${folded === undefined ? '' : 'folded'} ${lopsided}`;
@@ -388,7 +382,7 @@ export class Simulator {
     this.#connections.set(ways, known);
     if (onSlice !== undefined) return { known, workers: schedule.workers };
     const workers = schedule.workers.filter(({ channel }) => known.representatives.has(channel) || channel === last);
-    if (this.#workers.size < MOST_KEPT_CALLS) this.#workers.set(callKey, workers);
+    if (this.#workers.size < MOST_KEPT_CALLS && known.ranks <= MOST_KEPT_RANKS) this.#workers.set(callKey, workers);
     return { known, workers };
   }
 }

@@ -3,6 +3,7 @@ import {
   defaultParameters,
   machine,
   parametersFromEnvironment,
+  planPrepared,
   prepareCluster,
   simulatorOf,
 } from '../../../../src/planner/index.js';
@@ -10,7 +11,7 @@ import { parseClusterFile } from '../../../../src/planner/plan/cluster-file.js';
 import { mergeNics } from '../../../../src/planner/topology/combine/merge-nics.js';
 import { defaultEnvironment } from '../../../../src/planner/simulate/environment.js';
 import { type Fabric, fabricFault, fabricUses, separatedShares } from '../../../../src/planner/simulate/fabric.js';
-import { isDeepTree } from '../../../../src/planner/simulate/fold.js';
+import { smallerTrees } from '../../../../src/planner/simulate/smaller.js';
 
 const GiB = 2 ** 30;
 const leaves = (rails: Fabric['rails'], oversubscription: number, hosts = 2): Fabric => ({
@@ -125,10 +126,14 @@ describe('hosts below switches that stand for all', () => {
   });
 
   it('make no large trees whose branches fill the links up from leaves that small ones do not have', () => {
-    const deep = (fabric: Fabric | undefined) => isDeepTree(64, fabric);
+    const nodesOf = (count: number) =>
+      planPrepared(prepareCluster({ hosts: [{ machine: machine('dgx-h100'), count }] }, defaultParameters), defaultParameters)
+        .nodes;
+    const many = nodesOf(64);
+    const deep = (fabric: Fabric | undefined) => smallerTrees(many, fabric) !== undefined;
     const fabrics = [undefined, leaves('none', 8, 24), leaves('none', 16, 24), leaves('none', 8, 8), leaves('none', 8, 4)];
     expect(fabrics.map(deep)).toEqual([true, true, false, false, true]);
-    expect(isDeepTree(32, undefined)).toBe(false);
+    expect(smallerTrees(nodesOf(32), undefined)).toBeUndefined();
   });
 });
 
