@@ -125,7 +125,7 @@ export class Outbox {
 
   /**
    * Hands over in one post as many messages of at most PACKED_BYTES as an eager slot has room for. Returns the first one that
-   * is not handed over, which is `first` if there is no room.
+   * is not handed over. It is `first` if there is no room, or no memory for a slot that it fits in: then it is for post().
    */
   postTogether(first: Transfer): Transfer | undefined {
     if (this.#posted - this.#taken === POSTS && !this.#look()) return first;
@@ -135,11 +135,12 @@ export class Outbox {
       if (bytes + more > EAGER_BYTES) break;
       bytes += more;
     }
-    const address = this.#slot(this.#eagerSlots, bytes);
-    if (address === NO_SLOT) return this.#postPiece(first) ? first.next : first;
-    if (address === WAIT) return first;
+    const slots = this.#eagerSlots;
+    if (!slots.haveRoom(bytes) || packedBytes(first.bytes) > slots.slotBytes) return first;
+    const address = this.#slot(slots, 0);
+    if (address < 0) return first;
     const words = this.#words;
-    const end = address + Math.min(bytes, this.#eagerSlots.slotBytes);
+    const end = address + Math.min(bytes, slots.slotBytes);
     let at = address;
     let count = 0;
     let next: Transfer | undefined = first;

@@ -384,9 +384,10 @@ export class PointToPoint {
       const { moved, next } = posting;
       if (outlet.shared && moved === 0 && posting.bytes <= PACKED_BYTES && next !== undefined && next.bytes <= PACKED_BYTES) {
         peer.posting = outlet.postTogether(posting);
-        if (peer.posting === posting) break;
-        this.inFlight.steps++;
-        continue;
+        if (peer.posting !== posting) {
+          this.inFlight.steps++;
+          continue;
+        }
       }
       const all = outlet.post(posting);
       if (posting.moved !== moved || all) this.inFlight.steps++;

@@ -130,6 +130,42 @@ test('a group of short messages takes one post, however many messages', () => {
   expect(rooms.map(([value]) => value)).toEqual(sent.map((_, i) => i));
 });
 
+test.each([0, 50])(
+  'short messages that are sent together arrive where memory has no room for slots (first message: %i)',
+  (first) => {
+    const [a, b] = ranks(2) as [Rank, Rank];
+    const settled = (): void => undefined;
+    const counts = [first, 128, 1, 128, 100, 0, 60, 128, 3, 3];
+    const rooms = counts.map((count) => new Int32Array(count));
+    const add = (i: number): void => void a.p2p.add(true, 1, new Int32Array(counts[i]!).fill(i + 1), int32, { settled });
+    const receive = (i: number): void => void b.p2p.add(false, 0, rooms[i]!, int32, { settled });
+    // The first message makes the mailbox, and slots as long as it needs them.
+    add(0);
+    a.p2p.progress();
+    fillMemory(a.segment);
+    for (let i = 1; i < counts.length; i++) add(i);
+    a.p2p.progress();
+    for (let i = 0; i < counts.length; i++) receive(i);
+    for (let turn = 0; a.p2p.inFlight.pending + b.p2p.inFlight.pending > 0; turn++) {
+      a.p2p.progress();
+      b.p2p.progress();
+      if (turn > 1000) throw new Error('they wait for each other');
+    }
+    expect(rooms).toEqual(counts.map((count, i) => new Int32Array(count).fill(i + 1)));
+  },
+);
+
+/** Takes all memory that is left. */
+function fillMemory(segment: Segment): void {
+  for (let bytes = 2 ** 31; bytes >= 64;) {
+    try {
+      segment.allocateBytes(bytes);
+    } catch {
+      bytes /= 2;
+    }
+  }
+}
+
 test('a message in one call passes none that waits, and takes none of another type, length or tag', () => {
   const [a, b] = ranks(2) as [Rank, Rank];
   const sent = Int32Array.of(7);
