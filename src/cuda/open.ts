@@ -64,11 +64,19 @@ export function cuda(comm: Communicator, options: CudaOptions = {}): Promise<Cud
 
 /** @internal The same with the driver that `load` gives. */
 export async function openCuda(comm: Communicator, options: CudaOptions, load: () => Driver): Promise<CudaDevice> {
-  const open = (): CudaMemory => {
+  const open = async (): Promise<CudaMemory> => {
     checkOptions(options);
     const driver = load();
     const count = countDevices(driver);
-    return new CudaMemory(new CudaContext(driver, chooseDevice(count, comm.localRank, options.device)), options.stream ?? 0n);
+    const context = new CudaContext(driver, chooseDevice(count, comm.localRank, options.device));
+    const { stream = 0n } = options;
+    try {
+      await context.reached(stream);
+      return new CudaMemory(context, stream);
+    } catch (error) {
+      context.close();
+      throw stream === 0n ? error : noStream(stream, error);
+    }
   };
   const { opened: memory, calls } = await openOnAllRanks(comm, 'cuda', 'CUDA', open, (opened) => opened.close());
   try {
@@ -89,6 +97,11 @@ function checkOptions(options: CudaOptions): void {
       `cuda: stream is the handle of a CUstream as a bigint, not ${describeValue(options.stream)}`,
     );
   }
+}
+
+function noStream(stream: bigint, cause: unknown): InvalidArgumentError {
+  const why = (cause as Error).message;
+  return new InvalidArgumentError('ARGUMENT_TYPE', `cuda: 0x${stream.toString(16)} is no stream of the GPU: ${why}`, { cause });
 }
 
 /** Throws on all ranks if two have one GPU, and a rank forbade that. */

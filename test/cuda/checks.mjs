@@ -109,6 +109,7 @@ export async function opening(comm, FakeDriver) {
     'no such GPU': await tried(fine, { device: 2 }),
     'no number': await tried(fine, { device: 'cuda:0' }),
     'no stream handle': await tried(fine, { stream: 0 }),
+    'not a stream': await tried(fine, { stream: 77n }),
     'no such option': await tried(fine, { gpu: 0 }),
     shared: await saidBy(() => openCuda(comm, { device: 1, exclusive: isOdd }, fine)),
   };

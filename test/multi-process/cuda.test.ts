@@ -112,6 +112,8 @@ describe('wrong input of CUDA devices', () => {
         'UNSUPPORTED: cuda: there is no GPU 2; the process has 2, from 0 to 1: CUDA_VISIBLE_DEVICES chooses and numbers them',
       'no number': 'ARGUMENT_TYPE: cuda: device is the number of a GPU, such as 0, not "cuda:0"',
       'no stream handle': 'ARGUMENT_TYPE: cuda: stream is the handle of a CUstream as a bigint, not 0',
+      'not a stream':
+        'ARGUMENT_TYPE: cuda: 0x4d is no stream of the GPU: cuEventRecord: CUDA_ERROR_INVALID_HANDLE (invalid resource handle)',
       'no such option': 'UNKNOWN_NAME: cuda: there is no option "gpu"; there are device, stream, exclusive',
       shared: expect.stringContaining(shared) as string,
       left: 2,

@@ -136,7 +136,7 @@ export class FakeDriver {
     if (!this.#isStarted && name !== 'cuInit' && !/^cu(GetError|DriverGetVersion)/.test(name)) return 3;
     if (always.includes(name)) return undefined;
     if (this.#fault !== 0) return this.#fault;
-    return this.#current.length === 0 && name !== 'cuEventQuery' ? 201 : undefined;
+    return this.#current.length === 0 ? 201 : undefined;
   }
 
   #ofDevices(): Pick<Driver, Extract<FunctionName, `cu${'Init' | 'Driver' | 'GetError' | 'Device' | 'Ctx'}${string}`>> {

@@ -134,23 +134,31 @@ export class CudaContext {
 
   /** Resolves when a stream has done all that it was given until now. */
   async reached(stream: bigint): Promise<void> {
-    const event = this.run((driver) => {
-      const made = this.#events.pop() ?? this.#makeEvent();
-      this.check('cuEventRecord', driver.cuEventRecord(made, stream));
-      return made;
-    });
-    const startMs = clockMs();
-    for (;;) {
-      const result = this.driver.cuEventQuery(event);
-      if (result === results.SUCCESS) break;
-      if (result !== results.NOT_READY) this.check('cuEventQuery', result);
-      const isEarly = clockMs() - startMs < POLLS_MS;
-      await new Promise<void>((resolve) => {
-        if (isEarly) setImmediate(resolve);
-        else setTimeout(resolve, 1);
+    const event = this.run(() => this.#events.pop() ?? this.#makeEvent());
+    try {
+      this.run((driver) => {
+        this.check('cuEventRecord', driver.cuEventRecord(event, stream));
       });
+      const startMs = clockMs();
+      while (!this.#isReached(event)) {
+        const isEarly = clockMs() - startMs < POLLS_MS;
+        await new Promise<void>((resolve) => {
+          if (isEarly) setImmediate(resolve);
+          else setTimeout(resolve, 1);
+        });
+      }
+    } finally {
+      this.#events.push(event);
     }
-    this.#events.push(event);
+  }
+
+  #isReached(event: bigint): boolean {
+    return this.run((driver) => {
+      const result = driver.cuEventQuery(event);
+      if (result === results.NOT_READY) return false;
+      this.check('cuEventQuery', result);
+      return true;
+    });
   }
 
   /** Facts of an address of device memory; undefined for memory that the driver does not know, or not any more. */
