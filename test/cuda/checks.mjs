@@ -43,6 +43,23 @@ export async function ordered(comm, gpu, { driver, context }) {
   return seen;
 }
 
+/** Memory that a call or `alloc` alone writes: after kernels that were queued before, and before calls that come after. */
+export async function written(comm, gpu, { driver, context }) {
+  const x = await gpu.alloc(Int32Array, 1);
+  const wrong = [];
+  for (let i = 0; i < 30; i++) {
+    const fresh = await gpu.alloc(Int32Array, 64);
+    if ((await fresh.download()).some((value) => value !== 0)) wrong.push(`alloc ${i}`);
+    fresh.free();
+    launch(driver, context, doubling, 'doubling', BigUint64Array.of(x.buffer.pointer));
+    if (comm.rank === 0) await x.upload(Int32Array.of(i + 1));
+    await gpu.broadcast(x, x);
+    const [value] = await x.download();
+    if (value !== i + 1) wrong.push(`broadcast ${i}: ${value}`);
+  }
+  return wrong;
+}
+
 /** A tensor of another library: the second row of two, of bfloat16. */
 export async function tensors(comm, gpu, { context }) {
   const whole = await gpu.alloc(Uint16Array, 8);
@@ -92,15 +109,18 @@ export async function drivers(comm, gpu, { driver }, how) {
 /** Words of the ranks when rank 1 cannot open a GPU, of a name that says why. */
 export async function opening(comm, FakeDriver) {
   const isOdd = comm.rank === 1;
-  const options = { devices: 2 };
-  const tried = async (make, given = {}) =>
-    saidBy(() => openCuda(comm, isOdd ? given : {}, isOdd ? make : () => new FakeDriver(options)));
+  const drivers = [];
+  const fine = () => {
+    const driver = new FakeDriver({ devices: 2 });
+    drivers.push(driver);
+    return driver;
+  };
+  const tried = async (make, given = {}) => saidBy(() => openCuda(comm, isOdd ? given : {}, isOdd ? make : fine));
   const failing = (name, result) => () => {
-    const driver = new FakeDriver(options);
+    const driver = fine();
     driver.fail(name, result);
     return driver;
   };
-  const fine = () => new FakeDriver(options);
   const said = {
     'no GPU': await tried(() => new FakeDriver({ devices: 0 })),
     'no fabric manager': await tried(failing('cuInit', 802)),
@@ -117,5 +137,7 @@ export async function opening(comm, FakeDriver) {
   const x = await gpu.alloc(Float32Array, 1);
   await gpu.allReduce(x);
   await gpu.close();
-  return { ...said, left: await comm.allReduce(1) };
+  x.free();
+  const left = drivers.map((driver) => Object.values(driver.left).reduce((sum, count) => sum + count, 0));
+  return { ...said, left: left.filter((count) => count > 0), isUsable: (await comm.allReduce(1)) === comm.nRanks };
 }

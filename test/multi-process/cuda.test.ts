@@ -46,6 +46,7 @@ describe('arrays of GPUs of a fake driver', () => {
 
   it('are read after kernels that were queued before, and written before those that come after', () => {
     expect(run(2, 'ordered')).toEqual(forEach(2, () => [2 * 4 ** 10, 2 * 4 ** 10]));
+    expect(run(2, 'written')).toEqual([[], []]);
   });
 
   it('of other libraries are used where they are', () => {
@@ -56,7 +57,7 @@ describe('arrays of GPUs of a fake driver', () => {
   it('leave nothing behind', () => {
     // The check's own two contexts are left; an array keeps that of its device.
     const beforeFree = { allocations: 1, contexts: 2 };
-    const left = { wasPinned: true, beforeFree, allocations: 0, locked: 0, handles: 0, contexts: 2 };
+    const left = { wasPinned: true, beforeFree, allocations: 0, locked: 0, handles: 0, contexts: 2, current: 0 };
     expect(run(2, 'released')).toEqual([left, left]);
   });
 });
@@ -116,10 +117,11 @@ describe('wrong input of CUDA devices', () => {
         'ARGUMENT_TYPE: cuda: 0x4d is no stream of the GPU: cuEventRecord: CUDA_ERROR_INVALID_HANDLE (invalid resource handle)',
       'no such option': 'UNKNOWN_NAME: cuda: there is no option "gpu"; there are device, stream, exclusive',
       shared: expect.stringContaining(shared) as string,
-      left: 2,
+      left: [],
+      isUsable: true,
     };
     const others = Object.keys(own).map((name) => [name, 'ABORTED: cuda: rank 1 has no CUDA device; its own error says why']);
-    expect(run(2, 'opening')).toEqual([{ ...Object.fromEntries(others), shared: own.shared, left: 2 }, own]);
+    expect(run(2, 'opening')).toEqual([{ ...Object.fromEntries(others), shared: own.shared, left: [], isUsable: true }, own]);
   });
 
   it('a kernel that faults ends the communicators of all ranks with its reason', () => {

@@ -119,9 +119,10 @@ export class FakeDriver {
   }
 
   /** Numbers of things that were not given back. */
-  get left(): { allocations: number; locked: number; handles: number; contexts: number } {
+  get left(): { allocations: number; locked: number; handles: number; contexts: number; current: number } {
     const contexts = [...this.#contexts.values()].filter(({ retained }) => retained > 0).length;
-    return { allocations: this.#allocations.size, locked: this.host.nLocked, handles: this.#handles.size, contexts };
+    const [locked, current] = [this.host.nLocked, this.#current.length];
+    return { allocations: this.#allocations.size, locked, handles: this.#handles.size, contexts, current };
   }
 
   /** The result of a call that does not take place. */

@@ -15,6 +15,8 @@ class Memory implements DeviceMemory<Uint8Array> {
   before: (kind: Copy, index: number) => Promise<void> | void = () => undefined;
   readonly copies = { read: 0, write: 0 };
   closed = 0;
+  /** Places of host memory that is pinned. */
+  readonly pinned = new Set<Uint8Array>();
 
   constructor() {
     this.lost = new Promise((resolve) => (this.lose = resolve));
@@ -24,6 +26,10 @@ class Memory implements DeviceMemory<Uint8Array> {
   }
   release(): void {
     // Nothing to do.
+  }
+  pin(host: Uint8Array): () => void {
+    this.pinned.add(host);
+    return () => void this.pinned.delete(host);
   }
   sizeOf(buffer: Uint8Array): number {
     return buffer.length;
@@ -150,4 +156,16 @@ it('closing waits for calls; later ones are refused, and a device that is lost t
   await Promise.resolve();
   expect(await comm.allReduce(1)).toBe(1);
   await close();
+});
+
+it('memory that steps use again is pinned in pages of its own, until the device is closed', async () => {
+  const { comm, memory, device, close } = await open();
+  const other = comm.alloc(Uint8Array, 100);
+  const x = await device.alloc(Float32Array, length);
+  await device.allReduce(x);
+  expect(memory.pinned.size).toBe(4);
+  for (const { byteOffset, byteLength } of memory.pinned) expect([byteOffset % 65_536, byteLength % 65_536]).toEqual([0, 0]);
+  comm.free(other);
+  await close();
+  expect(memory.pinned.size).toBe(0);
 });
