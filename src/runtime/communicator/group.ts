@@ -142,8 +142,14 @@ function groupSyncAs(call: string, body: () => void, options: CallLimits | undef
     return;
   }
   const collected = new Group();
-  collected.collect(body);
-  collected.runSync(call, options?.timeoutMs);
+  try {
+    collected.collect(body);
+    collected.runSync(call, options?.timeoutMs);
+  } catch (error) {
+    // The body may have kept promises of its operations.
+    collected.giveUp(error);
+    throw error;
+  }
 }
 
 /**
