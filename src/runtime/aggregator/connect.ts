@@ -9,6 +9,7 @@ import type { FifoSize, TwoWayConnection } from '../transport/transport.js';
 import { silenceOf } from '../failure/silence.js';
 import type { Aggregators, HeadOf } from './aggregators.js';
 import { encodeJoin } from './join.js';
+import { defined } from '../../defined.js';
 
 interface HeadOptions {
   readonly bootstrap: Introduction;
@@ -31,7 +32,7 @@ export async function connectAggregator(
   signal: AbortSignal,
 ): Promise<TwoWayConnection> {
   const { rank, nRanks } = bootstrap;
-  const id = await UniqueId.read(ids[aggregator] ?? '', secret);
+  const id = await UniqueId.read(defined(ids[aggregator]), secret);
   const address = formatAddress(id.root);
   const transport = new SocketTransport({
     size,

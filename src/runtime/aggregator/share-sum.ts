@@ -9,6 +9,7 @@ import { clearInterval, setInterval } from '../platform/platform.js';
 import { REPORTS_PER_LIMIT } from '../progress/wait-limits.js';
 import type { SocketConnection } from '../transport/socket-connection.js';
 import type { Join } from './join.js';
+import { defined } from '../../defined.js';
 
 const SUM = operatorCode('sum');
 const AVERAGE = operatorCode('avg');
@@ -112,13 +113,13 @@ export class ShareSum {
   #add(sources: number, destinations: number): number {
     const words = this.#words;
     const members = this.#members;
-    const first = words[sources] ?? 0;
-    const header = Array.from({ length: HEADER_WORDS }, (_, word) => words[first / 4 + word] ?? 0);
+    const first = defined(words[sources]);
+    const header = Array.from({ length: HEADER_WORDS }, (_, word) => defined(words[first / 4 + word]));
     const [code = 0, root = 0, low = 0, high = 0, number = 0] = header;
     const call = readCall(code, root, low + high * 2 ** 32);
-    const messageBytes = members[0]?.messageBytes ?? 0;
+    const messageBytes = defined(members[0]).messageBytes;
     for (const [index, member] of members.entries()) {
-      const at = (words[sources + index] ?? 0) / 4;
+      const at = defined(words[sources + index]) / 4;
       const [theirCode = 0, theirRoot = 0, theirLow = 0, theirHigh = 0, theirNumber = 0] = words.subarray(at, at + HEADER_WORDS);
       const theirs = readCall(theirCode, theirRoot, theirLow + theirHigh * 2 ** 32);
       if (call === undefined || theirs === undefined || messageBytes < HEADER_BYTES)
@@ -126,15 +127,15 @@ export class ShareSum {
       const isAlike = header.every((word, place) => word === words[at + place]) && member?.messageBytes === messageBytes;
       if (!isAlike)
         throw callMismatch(
-          { rank: members[0]?.peer ?? 0, call, counts: undefined, number },
+          { rank: defined(members[0]).peer, call, counts: undefined, number },
           { rank: member?.peer ?? 0, call: theirs, counts: undefined, number: theirNumber },
         );
     }
     if (call === undefined) return 0;
     for (let index = 0; index < members.length; index++) {
-      this.#bytes.copyWithin(words[destinations + index] ?? 0, first, first + HEADER_BYTES);
-      words[sources + index] = (words[sources + index] ?? 0) + HEADER_BYTES;
-      words[destinations + index] = (words[destinations + index] ?? 0) + HEADER_BYTES;
+      this.#bytes.copyWithin(defined(words[destinations + index]), first, first + HEADER_BYTES);
+      words[sources + index] = defined(words[sources + index]) + HEADER_BYTES;
+      words[destinations + index] = defined(words[destinations + index]) + HEADER_BYTES;
     }
     const bytes = messageBytes - HEADER_BYTES;
     if (bytes > 0) this.#combine(call.type.code, operatorOf(code), destinations, bytes);
@@ -148,9 +149,9 @@ export class ShareSum {
     const tables = this.#tables;
     kernels.reduceCopy(type, isSum ? SUM : operator, tables, nMembers, tables + nMembers * 4, nMembers, 0, bytes);
     if (operator !== AVERAGE) return;
-    const first = this.#words[destinations] ?? 0;
+    const first = defined(this.#words[destinations]);
     kernels.divide(type, first, bytes, this.#nRanks);
-    for (let index = 1; index < nMembers; index++) kernels.copy(this.#words[destinations + index] ?? 0, first, bytes);
+    for (let index = 1; index < nMembers; index++) kernels.copy(defined(this.#words[destinations + index]), first, bytes);
   }
 
   /** While some heads wait here for others, sends them for whom, so that errors of a timeout name those. */

@@ -3,6 +3,7 @@ import { operatorNames, typeOfCode, type DataType, type OperatorName } from '../
 import type { ScheduledCollective } from '../../planner/schedule/schedule.js';
 import { callTraits, derivedCalls, type CallKind, type CallName, type DerivedCall } from './call-traits.js';
 import { InternalError } from '../../errors.js';
+import { defined } from '../../defined.js';
 
 export type { CallKind, DerivedCall, MeetingCall } from './call-traits.js';
 
@@ -233,7 +234,7 @@ export function describeDifference(
 ): string | undefined {
   const part = counts.findIndex((count, i) => count !== otherCounts[i]);
   if (part < 0) return undefined;
-  return `their counts differ first for rank ${part}: ${counts[part] ?? 0} on rank ${rank}, ${otherCounts[part] ?? 0} on rank ${otherRank}`;
+  return `their counts differ first for rank ${part}: ${defined(counts[part])} on rank ${rank}, ${defined(otherCounts[part])} on rank ${otherRank}`;
 }
 
 /** True if ranks agree about a number of elements. */

@@ -3,6 +3,7 @@ import { hasCommonCounts } from './call-traits.js';
 import { decodeCall, describeArguments, describeCall, describeDifference, encodeCall, type Call } from './call.js';
 import type { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
+import { defined } from '../../defined.js';
 
 /** The call that a rank of this host posted for the running operation; undefined before it has. */
 export function callOfPost(team: Team, localRank: number): Call | undefined {
@@ -67,7 +68,7 @@ interface Caller {
 
 function differenceOf([first, second]: readonly Caller[]): string {
   if (first?.counts === undefined || second?.counts === undefined) return '';
-  const difference = describeDifference(first.ranks[0] ?? 0, first.counts, second.ranks[0] ?? 0, second.counts);
+  const difference = describeDifference(defined(first.ranks[0]), first.counts, defined(second.ranks[0]), second.counts);
   return difference === undefined ? '' : `: ${difference}`;
 }
 

@@ -1,6 +1,7 @@
 import { describeText } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { isIP, isIPv6 } from '../platform/platform.js';
+import { defined } from '../../defined.js';
 
 /** Address of a listening socket. */
 export interface Address {
@@ -76,7 +77,7 @@ export function addressBytes(host: string): Uint8Array | undefined {
 /** Inverse of {@link addressBytes}, IPv6 in its shortest form. */
 export function addressText(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.');
-  const groups = Array.from({ length: 8 }, (_, i) => (((bytes[2 * i] ?? 0) << 8) | (bytes[2 * i + 1] ?? 0)).toString(16));
+  const groups = Array.from({ length: 8 }, (_, i) => ((defined(bytes[2 * i]) << 8) | defined(bytes[2 * i + 1])).toString(16));
   return new URL(`http://[${groups.join(':')}]/`).hostname.slice(1, -1);
 }
 

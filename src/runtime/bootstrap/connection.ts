@@ -8,6 +8,7 @@ import { ConnectionEndedError, type ConnectionEvents, type MessageHeader, type R
 import { endSocket, readOnAfterWrites } from './socket-end.js';
 import { setTimeout, type Socket } from '../platform/platform.js';
 import { graceMs } from '../failure/grace.js';
+import { defined } from '../../defined.js';
 
 /** Longest message of a connection. */
 const MAXIMUM_MESSAGE_BYTES = 1024 * 1024 * 1024;
@@ -264,5 +265,5 @@ function decodeHeader(bytes: Buffer): { header: MessageHeader; length: number } 
   if (!(length <= MAXIMUM_MESSAGE_BYTES)) {
     throw new SystemError('NETWORK', `the other side announced a message of ${length} bytes`);
   }
-  return { header: { space: bytes.readUInt32LE(0), number: bytes.readUInt32LE(4), operation: bytes[12] ?? 0 }, length };
+  return { header: { space: bytes.readUInt32LE(0), number: bytes.readUInt32LE(4), operation: defined(bytes[12]) }, length };
 }

@@ -2,6 +2,7 @@ import { InvalidUsageError } from '../../errors.js';
 import type { Bootstrap } from './bootstrap.js';
 import { decodeJson, encodeJson } from './json.js';
 import { oddRanksOf } from './rank-list.js';
+import { defined } from '../../defined.js';
 
 /**
  * Exchanges the ranks' data at the beginning of an out-of-band call.
@@ -16,7 +17,7 @@ export async function gatherJson<T extends object>(bootstrap: Bootstrap, call: s
   const { rank } = bootstrap;
   throw new InvalidUsageError(
     'CALL_MISMATCH',
-    `rank ${rank} called ${call} where rank ${other} called ${all[other]?.call ?? ''}; all ranks of a communicator must make the same calls in the same order`,
+    `rank ${rank} called ${call} where rank ${other} called ${defined(all[other]).call}; all ranks of a communicator must make the same calls in the same order`,
     { ranks: oddRanksOf(all.map((one) => one.call)) },
   );
 }

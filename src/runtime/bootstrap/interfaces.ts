@@ -4,6 +4,7 @@ import { didYouMean } from '../../suggest.js';
 import { addressBytes, isLinkLocal, isLoopback, zoneOf } from './address.js';
 import type { Origin } from './unique-id.js';
 import { createServer, networkInterfaces } from '../platform/platform.js';
+import { defined } from '../../defined.js';
 
 /** One address of a running network interface. An interface with several addresses is listed once for each. */
 export interface Interface {
@@ -153,7 +154,7 @@ function inSubnet(candidate: Interface, host: string): boolean {
 export function reaches(nic: Pick<Nic, 'host' | 'netmask'>, host: string): boolean {
   const [own, mask, other] = [nic.host, nic.netmask, host].map(addressBytes);
   if (own === undefined || mask === undefined || other?.length !== own.length) return false;
-  return own.every((byte, i) => (byte & (mask[i] ?? 0)) === ((other[i] ?? 0) & (mask[i] ?? 0)));
+  return own.every((byte, i) => (byte & defined(mask[i])) === (defined(other[i]) & defined(mask[i])));
 }
 
 /**

@@ -9,6 +9,7 @@ import { ranksOnHost } from './peer-info.js';
 import { agreeOnSurvivors, type Survivors, type SurvivorWish } from './survivors.js';
 import { WaitQueries } from './wait-queries.js';
 import { clearInterval, setInterval, type Timer } from '../platform/platform.js';
+import { defined } from '../../defined.js';
 
 /** Message spaces of network number 0, which has all ranks of the mesh. */
 export const spaces = { all: 1, host: 2, tags: 3, survivors: 4, commitBarrier: 5, waits: 6 } as const;
@@ -53,7 +54,7 @@ export class Network implements Bootstrap {
     this.#mesh = mesh;
     this.members = members;
     this.#firstSpace = number * SPACES_PER_NETWORK;
-    this.id = `${number}.${members[0] ?? 0}`;
+    this.id = `${number}.${defined(members[0])}`;
     this.rank = members.indexOf(mesh.rank);
     this.nRanks = members.length;
     this.peers = members.flatMap((member, rank) => {
@@ -62,7 +63,7 @@ export class Network implements Bootstrap {
     });
     this.localRanks = ranksOnHost(this.peers, this.rank);
     this.localRank = this.localRanks.indexOf(this.rank);
-    const name = number === 0 ? '' : ` of network ${number} from rank ${members[0] ?? 0}`;
+    const name = number === 0 ? '' : ` of network ${number} from rank ${defined(members[0])}`;
     const host = this.localRanks.map((rank) => this.#meshRank(rank));
     this.#groups = {
       all: all ?? new RankGroup(mesh, members, this.#firstSpace + spaces.all, `all${name}`),

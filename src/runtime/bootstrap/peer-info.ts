@@ -2,6 +2,7 @@ import { InvalidUsageError } from '../../errors.js';
 import { parseAddress } from './address.js';
 import type { PeerInfo } from './bootstrap.js';
 import { firstHosts, nameRanks, ranksIn } from './rank-list.js';
+import { defined } from '../../defined.js';
 
 /** A rank's description of itself in the first all-gather. */
 export interface Introduction extends Omit<PeerInfo, 'device' | 'ip'> {
@@ -60,7 +61,7 @@ export function nodeOf(
 ): { readonly node: number; readonly nNodes: number } {
   const hosts = new Map<string, number>();
   for (const { hostHash } of peers) if (!hosts.has(hostHash)) hosts.set(hostHash, hosts.size);
-  return { node: hosts.get(peers[rank]?.hostHash ?? '') ?? 0, nNodes: hosts.size };
+  return { node: defined(hosts.get(defined(peers[rank]).hostHash)), nNodes: hosts.size };
 }
 
 /**
@@ -77,7 +78,7 @@ export function peersOf(introductions: readonly Introduction[]): PeerInfo[] {
   const clashes = [...taken.values()].filter((ranks) => ranks.length > 1);
   if (clashes.length > 0) {
     const parts = clashes.map((ranks) => {
-      const first = introductions[ranks[0] ?? 0];
+      const first = introductions[defined(ranks[0])];
       return `${nameRanks(ranks)} all use device ${first?.device ?? ''} of host ${first?.hostname ?? ''}`;
     });
     throw new InvalidUsageError('DEVICE_DUPLICATE', `${parts.join('; ')}; each rank needs a device of its own`, {

@@ -2,6 +2,7 @@ import { InvalidUsageError, TimeoutError } from '../../errors.js';
 import type { TcclError } from '../../errors.js';
 import { parseAddress } from './address.js';
 import { firstHosts, formatRanks, nameRanks } from './rank-list.js';
+import { defined } from '../../defined.js';
 
 /** A rank's message to the root when it checks in. */
 export interface CheckIn {
@@ -179,7 +180,7 @@ function groupBy<T extends number | string>(checkIns: readonly Arrival[], proper
   const groups = new Map<T, number[]>();
   for (const checkIn of checkIns) groups.set(property(checkIn), [...(groups.get(property(checkIn)) ?? []), checkIn.rank]);
   const sorted = [...groups].map(([key, ranks]): [T, number[]] => [key, ranks.sort((a, b) => a - b)]);
-  return new Map(sorted.sort(([, a], [, b]) => b.length - a.length || (a[0] ?? 0) - (b[0] ?? 0)));
+  return new Map(sorted.sort(([, a], [, b]) => b.length - a.length || defined(a[0]) - defined(b[0])));
 }
 
 /** Ranks outside the largest group: most likely the wrong ones. */

@@ -5,6 +5,7 @@ import { formatRanks, nameRanks } from './rank-list.js';
 import { clearTimeout, setTimeout, type Timer } from '../platform/platform.js';
 import { graceMs } from '../failure/grace.js';
 import { onAbort } from '../abort-signals.js';
+import { defined } from '../../defined.js';
 
 /** Part of a query that the caller chooses. */
 export interface SurvivorWish {
@@ -85,7 +86,7 @@ export async function agreeOnSurvivors(mesh: Mesh, question: SurvivorQuery): Pro
     if (out.has(me)) throw excludedHere(call, me);
     const coordinator = members.findIndex((_, rank) => !out.has(rank));
     if (coordinator === me) return coordinate(mesh, question, out);
-    const peer = members[coordinator] ?? -1;
+    const peer = defined(members[coordinator]);
     try {
       const asked = mesh.post(peer, header(VIEW), encodeJson({ out: [...out], quorum, flag } satisfies View));
       const answered = asked.then(() => mesh.take(peer, header(VERDICT)));
@@ -142,7 +143,7 @@ async function collectViews(
       if (missing().length === 0) resolve();
     };
     for (const rank of missing()) {
-      const view = mesh.take(members[rank] ?? -1, { space, number: number * 2 + VIEW });
+      const view = mesh.take(defined(members[rank]), { space, number: number * 2 + VIEW });
       unlessEnded(view, question, () => ({ ranks: missing(), afterMs: 0 })).then(
         ({ data }) => {
           answered.add(rank);
@@ -174,7 +175,7 @@ function report(
   ranks: Iterable<number>,
   verdict: Survivors | Failure | Minority,
 ): void {
-  const others = [...ranks].map((rank) => members[rank] ?? -1).filter((member) => member !== mesh.rank);
+  const others = [...ranks].map((rank) => defined(members[rank])).filter((member) => member !== mesh.rank);
   for (const member of others)
     mesh.post(member, { space, operation: VERDICT, number: number * 2 + VERDICT }, encodeJson(verdict)).catch(() => undefined);
 }

@@ -6,6 +6,7 @@ import { describeError, InvalidArgumentError, SystemError } from '../../errors.j
 import { addressBytes, addressText, formatAddress, isLoopback, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
 import { hostname, isIP, lookup, randomBytes } from '../platform/platform.js';
+import { defined } from '../../defined.js';
 
 /** Size of a unique id, the same as NCCL's. */
 export const UNIQUE_ID_BYTES = 128;
@@ -138,7 +139,7 @@ export class UniqueId {
     if (!timingSafeEqual(checksum(bytes), bytes.subarray(120))) {
       throw new InvalidArgumentError('UNIQUE_ID', 'the unique id is damaged: its checksum differs');
     }
-    const origin = origins[bytes[6] ?? 0];
+    const origin = origins[defined(bytes[6])];
     const address = bytes[5] === 4 ? bytes.subarray(8, 12) : bytes[5] === 6 ? bytes.subarray(8, 24) : undefined;
     if (origin === undefined || address === undefined)
       throw new InvalidArgumentError('UNIQUE_ID', 'the unique id holds an unknown kind of address');

@@ -1,5 +1,6 @@
 import type { Mesh } from './mesh.js';
 import { clockMs } from '../platform/platform.js';
+import { defined } from '../../defined.js';
 
 /** A rank's last report of its wait, in words that only its users interpret. */
 interface WaitAnswer {
@@ -57,12 +58,12 @@ export class WaitQueries {
   }
 
   ask(ranks: readonly number[]): void {
-    for (const rank of ranks) this.#mesh.query(this.#members[rank] ?? -1, this.#space);
+    for (const rank of ranks) this.#mesh.query(defined(this.#members[rank]), this.#space);
   }
 
   /** A rank's last answer. */
   answer(rank: number): WaitAnswer | undefined {
-    return this.#answers.get(this.#members[rank] ?? -1);
+    return this.#answers.get(defined(this.#members[rank]));
   }
 
   close(): void {

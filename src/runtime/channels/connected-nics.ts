@@ -16,6 +16,7 @@ import {
   type AddressInfo,
   type Server,
 } from '../platform/platform.js';
+import { defined } from '../../defined.js';
 
 /** Time for an answer: the kernel tries at 0, 1 and 3 s, and knows after some 3 s that an address has no neighbour. */
 const ANSWER_MS = 4000;
@@ -62,9 +63,9 @@ export async function connectedNics(
     for (const { other } of own < 0 ? [] : others) listeners.set(other.name, await listenOn(other.host));
     const ports = Object.fromEntries([...listeners].map(([name, server]) => [name, portOf(server)]));
     const portsOfHosts = await gather<Ports>(bootstrap, own < 0 ? undefined : ports);
-    const tried = own < 0 ? [] : await tryAll(pairs[own] ?? [], portsOfHosts[leaders[next] ?? 0] ?? {});
+    const tried = own < 0 ? [] : await tryAll(pairs[own] ?? [], portsOfHosts[defined(leaders[next])] ?? {});
     const failures = await gather<readonly Failure[]>(bootstrap, own < 0 ? undefined : tried);
-    return withoutFailed(bootstrap, locations, hosts, (host) => failures[leaders[host] ?? 0] ?? []);
+    return withoutFailed(bootstrap, locations, hosts, (host) => failures[defined(leaders[host])] ?? []);
   } finally {
     for (const server of listeners.values()) server.close();
   }
@@ -139,7 +140,7 @@ function withoutFailed(
   hosts: RanksByHost,
   failuresOf: (host: number) => readonly Failure[],
 ): (RankLocation | undefined)[] {
-  const nameOf = (host: number): string => peers[hosts[host]?.[0] ?? 0]?.hostname ?? '';
+  const nameOf = (host: number): string => defined(peers[defined(hosts[host]?.[0])]).hostname;
   const left = [...locations];
   hosts.forEach((ranks, host) => {
     const next = (host + 1) % hosts.length;

@@ -4,6 +4,7 @@ import { nvlsHeadRanks } from '../../planner/graph/merge/nvls.js';
 import { TREE_ARITY } from '../../planner/graph/merge/trees.js';
 import { defaultParameters } from '../../planner/parameters.js';
 import type { Channels, ReachedNic, RingChannel, TreeChannel } from '../algorithms/connections/channels.js';
+import { defined } from '../../defined.js';
 
 /** A host of a communicator, with its own decisions. */
 export interface PlannedHost {
@@ -29,7 +30,7 @@ export function joinHosts(hosts: readonly PlannedHost[], parameters = defaultPar
   const rankOf = hosts.flatMap(({ ranks }) => ranks);
   const { nRanks } = merged.nodes;
   const rings = Array.from({ length: merged.rings.count }, (_, ring): RingChannel => {
-    const order = [...merged.rings.order.subarray(ring * nRanks, (ring + 1) * nRanks)].map((rank) => rankOf[rank] ?? 0);
+    const order = [...merged.rings.order.subarray(ring * nRanks, (ring + 1) * nRanks)].map((rank) => defined(rankOf[rank]));
     const start = order.indexOf(0);
     const reached: ReachedNic[] = [];
     for (const { ranks, ringNics } of hosts) {
@@ -47,7 +48,7 @@ export function joinHosts(hosts: readonly PlannedHost[], parameters = defaultPar
     const down: number[][] = [];
     rankOf.forEach((rank, planned) => {
       const at = tree * nRanks + planned;
-      up[rank] = rankOf[merged.trees.up[at] ?? -1] ?? -1;
+      up[rank] = rankOf[defined(merged.trees.up[at])] ?? -1;
       const children = merged.trees.down.subarray(at * TREE_ARITY, (at + 1) * TREE_ARITY);
       down[rank] = [...children].flatMap((child) => rankOf[child] ?? []);
     });
@@ -89,7 +90,7 @@ function relaysOf(
 function headsOf({ nodes, nvls }: Merged, hosts: readonly PlannedHost[], rankOf: readonly number[]): Pick<Channels, 'heads'> {
   if (nvls === undefined || nodes.nNodes !== hosts.length) return {};
   const byShare = Array.from({ length: nvls.nHeads }, (_, head) => nvlsHeadRanks(nodes, nvls, head, nodes.nNodes));
-  return { heads: hosts.map((_, host) => byShare.map((ranks) => rankOf[ranks[host] ?? 0] ?? 0)) };
+  return { heads: hosts.map((_, host) => byShare.map((ranks) => defined(rankOf[defined(ranks[host])]))) };
 }
 
 /** Heads and chains of CollNet on each host; none without a network that reduces, and where a host counts as several nodes. */
@@ -100,10 +101,10 @@ function collnetOf(
 ): Pick<Channels, 'collnet'> {
   if (collnet === undefined || nodes.nNodes !== hosts.length) return {};
   const { nRanks } = nodes;
-  const named = (ranks: readonly number[]): number[] => ranks.map((rank) => rankOf[rank] ?? 0);
+  const named = (ranks: readonly number[]): number[] => ranks.map((rank) => defined(rankOf[rank]));
   const chainFrom = (head: number, first: number): number[] => {
     const ranks = [];
-    for (let rank = head; rank >= 0; rank = collnet.chainDown[first + rank] ?? -1) ranks.push(rank);
+    for (let rank = head; rank >= 0; rank = defined(collnet.chainDown[first + rank])) ranks.push(rank);
     return ranks;
   };
   const nChannels = collnet.chainUp.length / nRanks;
@@ -119,7 +120,7 @@ function collnetOf(
   return {
     collnet: {
       heads: hosts.map((_, host) =>
-        named((collnet.heads[nodes.kindOfNode[host] ?? 0] ?? []).map((head) => (nodes.rankBase[host] ?? 0) + head)),
+        named((collnet.heads[defined(nodes.kindOfNode[host])] ?? []).map((head) => defined(nodes.rankBase[host]) + head)),
       ),
       chains: hosts.map((_, host) => chainsOf(host)),
     },

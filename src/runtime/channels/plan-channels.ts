@@ -21,6 +21,7 @@ import { detectedMachine, machineOfFile } from './machine.js';
 import { railsOf } from './rails.js';
 import { searchMachine, type HostGraphs } from './host-graphs.js';
 import { hostname } from '../platform/platform.js';
+import { defined } from '../../defined.js';
 
 /** Files of the user: topology to begin with, and dumps to write. */
 export interface TopologyFiles {
@@ -137,7 +138,7 @@ function graphsOfHost(context: PlanContext): HostGraphs {
   const { bootstrap, locations, files } = context;
   const file = files.topology === undefined ? undefined : fileNamed(files.topology);
   const { peers, localRanks, nRanks } = bootstrap;
-  const ranks = localRanks.map((rank) => ({ device: peers[rank]?.device ?? '', numaNode: locations[rank]?.numaNode }));
+  const ranks = localRanks.map((rank) => ({ device: defined(peers[rank]).device, numaNode: locations[rank]?.numaNode }));
   const machine = file === undefined ? detectedMachine(ranks, nicsOfHost(context)) : machineOfFile(file, ranks);
   const graphs = searchMachine(machine, nRanks, file, { parameters: parametersOf(context) });
   dump('TCCL_TOPO_DUMP_FILE', files.topologyDump, bootstrap, () => writeXml(withRanks(machine, localRanks)));
@@ -160,13 +161,13 @@ function withRanks(machine: XmlElement, localRanks: readonly number[]): XmlEleme
 function nicsOfHost({ bootstrap, hosts: ranksByHost, locations }: PlanContext): Nic[] {
   const leaders = ranksByHost.map(([leader = 0]) => leader);
   const hosts = leaders.map((leader) => locations[leader]?.nics ?? []);
-  const own = bootstrap.localRanks[0] ?? 0;
+  const own = defined(bootstrap.localRanks[0]);
   return railsOf(hosts[leaders.indexOf(own)] ?? [], hosts, locations[own]?.nicsNamed ?? false);
 }
 
 /** Joins the graphs of all hosts; on rank 0. */
 function judge(words: readonly Uint8Array[], hosts: RanksByHost, parameters: Parameters): Verdict {
-  const spoken = hosts.map((ranks) => ({ ranks, word: decodeJson(words[ranks[0] ?? 0] ?? new Uint8Array()) as HostWord }));
+  const spoken = hosts.map((ranks) => ({ ranks, word: decodeJson(words[defined(ranks[0])] ?? new Uint8Array()) as HostWord }));
   const refused = spoken.find(({ word }) => word.kind === 'refused')?.word;
   if (refused?.kind === 'refused') return refused;
   const silent = spoken.find(({ word }) => word.kind === 'nothing')?.word;

@@ -13,6 +13,7 @@ import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThr
 import type { Joined } from './join-segment.js';
 import type { RuntimeSettings } from './options.js';
 import type { Profile } from '../algorithms/profile.js';
+import { defined } from '../../defined.js';
 
 /** Facts that every rank sends to the others after it has made its segment. */
 export interface RankFacts {
@@ -104,7 +105,7 @@ function checkNets(facts: readonly RankFacts[]): void {
     throw namingCall(
       new InvalidUsageError(
         'UNSUPPORTED',
-        `init: rank ${refusing} cannot use TCCL_NET=${facts[refusing]?.nets[0] ?? ''}: ${facts[refusing]?.netRefusal ?? ''}`,
+        `init: rank ${refusing} cannot use TCCL_NET=${defined(facts[refusing]).nets[0] ?? ''}: ${defined(facts[refusing]).netRefusal ?? ''}`,
         { rank: refusing },
       ),
     );
@@ -132,7 +133,7 @@ export function checkAlike(what: string, wanted: readonly string[]): void {
   if (other < 0) return;
   throw new InvalidUsageError(
     'ENVIRONMENT',
-    `${what} differs between ranks: ${first} on rank 0, ${wanted[other] ?? ''} on rank ${other}; set the same value on all`,
+    `${what} differs between ranks: ${first} on rank 0, ${defined(wanted[other])} on rank ${other}; set the same value on all`,
     { ranks: oddRanksOf(wanted) },
   );
 }

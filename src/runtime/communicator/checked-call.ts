@@ -45,6 +45,7 @@ import {
   total,
   type Parts,
 } from './parts.js';
+import { defined } from '../../defined.js';
 
 const GATHER_V = callKinds.allToAllV | derivedBits('gatherV');
 const SCATTER_V = callKinds.allToAllV | derivedBits('scatterV');
@@ -288,7 +289,7 @@ export class CheckedCall {
       const output = asElements(this.name, recv);
       const type = this.#checkMovedPair(input, output, options);
       const counts = checkCounts(this.name, given, this.nRanks);
-      checkLength(this.name, input, counts[this.rank] ?? 0, `this rank's count`);
+      checkLength(this.name, input, defined(counts[this.rank]), `this rank's count`);
       const places = checkDisplacements(this.name, output, counts, displacements, true);
       checkRoom(this.name, output, extent(counts, places), `what ${String(this.nRanks)} ranks send`);
       checkInputApart(this.name, input, output, counts, places, this.rank);
@@ -311,9 +312,9 @@ export class CheckedCall {
       const count = total(counts);
       checkLength(this.name, send, count, 'the sum of the counts');
       const places = checkDisplacements(this.name, send, counts, undefined, false);
-      const own = counts[this.rank] ?? 0;
+      const own = defined(counts[this.rank]);
       checkRoom(this.name, recv, own, `this rank's count`);
-      checkOverlap(this.name, send, count, recv, own, -(places[this.rank] ?? 0));
+      checkOverlap(this.name, send, count, recv, own, -defined(places[this.rank]));
       this.#set(callKinds.reduceScatterV, type, partsHash(counts), send, recv, count);
       this.details = { counts };
       this.#combining(callKinds.reduceScatterV, operator);
@@ -359,7 +360,7 @@ export class CheckedCall {
       const output = asElements(this.name, recv.array);
       const type = this.#checkMovedPair(input, output, options);
       const counts = checkCounts(this.name, recv.counts, this.nRanks);
-      checkLength(this.name, input, counts[root] ?? 0, `this rank's count`);
+      checkLength(this.name, input, defined(counts[root]), `this rank's count`);
       const displacements = checkDisplacements(this.name, output, counts, recv.displacements, true);
       checkRoom(this.name, output, extent(counts, displacements), 'the sum of the counts');
       checkInputApart(this.name, input, output, counts, displacements, root);
@@ -383,7 +384,7 @@ export class CheckedCall {
       const input = asElements(this.name, send.array);
       const type = this.#checkMovedPair(input, output, options);
       const counts = checkCounts(this.name, send.counts, this.nRanks);
-      const own = counts[root] ?? 0;
+      const own = defined(counts[root]);
       checkRoom(this.name, output, own, `this rank's count`);
       const displacements = checkDisplacements(this.name, input, counts, send.displacements, false);
       if (extent(counts, displacements) > input.length) checkLength(this.name, input, total(counts), 'the sum of the counts');

@@ -26,6 +26,7 @@ import { graceMs } from '../failure/grace.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
 import type { Survivors, SurvivorWish } from '../bootstrap/survivors.js';
 import { onAbort } from '../abort-signals.js';
+import { defined } from '../../defined.js';
 
 /** Data that each rank sends in a split. */
 interface Choice {
@@ -93,7 +94,7 @@ export async function split(
     .sort((a, b) => a.key - b.key || a.rank - b.rank);
   return makeChild(
     parent,
-    choices[0]?.number ?? 0,
+    defined(choices[0]).number,
     members.map((member) => member.rank),
     given,
     signal,
@@ -250,10 +251,10 @@ async function makeChild(
         if (local[0] === bootstrap.rank) reserved = Team.reserve(segment, local.length);
         return reserved;
       });
-      const members = local.map(
-        (rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0,
+      const members = local.map((rank) =>
+        defined(parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(defined(ranks[rank])) : 0]),
       );
-      team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reserved > 0);
+      team = new Team(segment, defined(addresses[local[0] ?? bootstrap.rank]), members, reserved > 0);
       return (child = await resources.assemble(bootstrap, team, liveFacts, config, forced, signal));
     });
   } catch (error) {

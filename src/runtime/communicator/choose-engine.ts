@@ -26,6 +26,7 @@ import { ObservedEngine } from '../observe/observed-engine.js';
 import { dataHost, interfaceFor, ranksByHost } from '../algorithms/connections/data-host.js';
 import { tableOf, timesFor } from '../algorithms/profile.js';
 import { shorterLimit } from '../progress/wait-limits.js';
+import { defined } from '../../defined.js';
 
 /** The engine of a communicator. */
 interface ChosenEngine {
@@ -185,7 +186,7 @@ async function directEngine({ bootstrap, team, libc, nCores, settings }: EngineC
 async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count: number): Promise<Team[]> {
   if (count === 0) return [];
   const mine = bootstrap.localRank === 0 ? Array.from({ length: count }, () => Team.reserve(segment, members.length)) : [];
-  const sent = await bootstrap.broadcast(encodeJson(mine), bootstrap.localRanks[0] ?? 0, 'host');
+  const sent = await bootstrap.broadcast(encodeJson(mine), defined(bootstrap.localRanks[0]), 'host');
   return (decodeJson(sent) as number[]).map((address, index) => new Team(segment, address, members, mine[index] !== undefined));
 }
 
@@ -210,7 +211,7 @@ async function channelsOf({ bootstrap, facts, topology, signal, onWarning }: Eng
       hosts: ranksByHost(bootstrap),
       files: topology,
       triesNics,
-      aggregated: (facts[0]?.aggregators.length ?? 0) > 0,
+      aggregated: defined(facts[0]).aggregators.length > 0,
     }),
     signal,
   );
@@ -228,7 +229,7 @@ function nicsInLog({ bootstrap, network, id }: EngineContext, facts: readonly Ra
   const others = ranksByHost(bootstrap).flatMap(([leader = 0, ...more]) =>
     [leader, ...more].includes(rank)
       ? []
-      : [{ hostname: peers[leader]?.hostname ?? '', nics: facts[leader]?.location?.nics ?? [] }],
+      : [{ hostname: defined(peers[leader]).hostname, nics: facts[leader]?.location?.nics ?? [] }],
   );
   const own = localRanks.length === bootstrap.nRanks ? undefined : facts[rank]?.location;
   const host = dataHost(bootstrap, network, id);

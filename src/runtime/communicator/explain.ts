@@ -18,6 +18,7 @@ import { defaultProfile } from '#seam/algorithms/default-profile';
 import { wayOf } from '#seam/transport/networks';
 import type { CommunicatorParts } from './shared-resources.js';
 import { timeAt, timesFor, type Times } from '../algorithms/profile.js';
+import { defined } from '../../defined.js';
 
 /** The way in which a communicator carries out a call, and the expected time. */
 export interface Explanation {
@@ -194,7 +195,7 @@ function sharesText({ hosts, rings, unplanned }: Channels, parts: number): strin
 
 /** Text about the heads of *collnet*, share by share, and what adds for them. */
 function headsText(heads: readonly (readonly number[])[], aggregators: readonly string[]): string {
-  const each = heads.map((ranks, share) => `${nameRanks(ranks)} at ${aggregators[share % aggregators.length] ?? ''}`);
+  const each = heads.map((ranks, share) => `${nameRanks(ranks)} at ${defined(aggregators[share % aggregators.length])}`);
   return `; aggregators add what ${each.join(', ')} send`;
 }
 

@@ -11,6 +11,7 @@ import {
 import type { MovableArray } from '../device/types.js';
 import { asGroup, asGroupSync } from './group.js';
 import { Neighbourhood, type NeighbourhoodMember } from './neighbourhood.js';
+import { defined } from '../../defined.js';
 
 /** Options of a grid. */
 export interface GridOptions {
@@ -96,7 +97,7 @@ export class Grid extends Neighbourhood {
     }
     let rank = 0;
     for (const [dimension, size] of this.dimensions.entries()) {
-      const at = coordinates[dimension] ?? 0;
+      const at = defined(coordinates[dimension]);
       const inside = this.periodic[dimension] === true ? ((at % size) + size) % size : at;
       if (inside < 0 || inside >= size) return null;
       rank = rank * size + inside;

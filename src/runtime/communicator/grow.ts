@@ -11,6 +11,7 @@ import { gatherJson } from '../bootstrap/gather-json.js';
 import { setTimeout } from '../platform/platform.js';
 import { withAnySignal } from '../abort-signals.js';
 import { graceMs } from '../failure/grace.js';
+import { defined } from '../../defined.js';
 
 /** Data that each rank sends in a grow. */
 interface Wish {
@@ -51,7 +52,7 @@ export async function grow(
   if (other >= 0) {
     throw new InvalidUsageError(
       'CALL_MISMATCH',
-      `rank ${other} grows to ${wishes[other]?.nRanks ?? 0} ranks, rank ${bootstrap.rank} to ${nRanks}, or with another id; all must pass the same`,
+      `rank ${other} grows to ${defined(wishes[other]).nRanks} ranks, rank ${bootstrap.rank} to ${nRanks}, or with another id; all must pass the same`,
       { ranks: oddRanksOf(wishes.map((wish) => `${wish.nRanks} ${wish.id ?? id ?? ''}`)) },
     );
   }

@@ -2,6 +2,7 @@ import { describeValue } from '../../describe-value.js';
 import type { GivenArray, MovableArray, NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
+import { defined } from '../../defined.js';
 
 /** An array with one part for each rank: rank r's part is `counts[r]` elements from `displacements[r]` on. */
 export interface Parts<T extends MovableArray = MovableArray> {
@@ -78,7 +79,7 @@ export function checkDisplacements(
     );
   }
   displacements.forEach((from, rank) => {
-    const count = counts[rank] ?? 0;
+    const count = defined(counts[rank]);
     if (!Number.isSafeInteger(from) || from < 0 || from + count > array.length) {
       throw new InvalidArgumentError(
         'ARGUMENT_RANGE',
@@ -107,7 +108,7 @@ export function total(counts: readonly number[]): number {
 
 /** Number of elements from the array's start to the end of the last part. */
 export function extent(counts: readonly number[], displacements: readonly number[]): number {
-  return counts.reduce((end, count, rank) => (count === 0 ? end : Math.max(end, (displacements[rank] ?? 0) + count)), 0);
+  return counts.reduce((end, count, rank) => (count === 0 ? end : Math.max(end, defined(displacements[rank]) + count)), 0);
 }
 
 // ── parts apart ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -149,7 +150,7 @@ export function checkInputApart(
   rank: number,
 ): void {
   if (send.buffer !== recv.buffer) return;
-  const inPlaceAt = displacements[rank] ?? 0;
+  const inPlaceAt = defined(displacements[rank]);
   if (send.byteOffset === recv.byteOffset + inPlaceAt * recv.BYTES_PER_ELEMENT) return;
   const found = firstOverlap(stretchesOf(send, [send.length], [0]), stretchesOf(recv, counts, displacements));
   if (found === undefined) return;
@@ -173,7 +174,7 @@ export function checkOutputApart(
   rank: number,
 ): void {
   if (send.buffer !== recv.buffer) return;
-  const inPlaceAt = displacements[rank] ?? 0;
+  const inPlaceAt = defined(displacements[rank]);
   if (recv.byteOffset === send.byteOffset + inPlaceAt * send.BYTES_PER_ELEMENT) return;
   const found = firstOverlap(stretchesOf(send, counts, displacements), stretchesOf(recv, [recv.length], [0]));
   if (found === undefined) return;
@@ -209,7 +210,7 @@ function stretchesOf(
 ): Stretch[] {
   const stretches: Stretch[] = [];
   counts.forEach((count, rank) => {
-    const from = byteOffset + (displacements[rank] ?? 0) * BYTES_PER_ELEMENT;
+    const from = byteOffset + defined(displacements[rank]) * BYTES_PER_ELEMENT;
     if (count > 0) stretches.push({ rank, from, to: from + count * BYTES_PER_ELEMENT });
   });
   return stretches.sort((a, b) => a.from - b.from);

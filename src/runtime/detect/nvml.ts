@@ -1,5 +1,6 @@
 import { ownRequire } from '../../own-module.js';
 import type { ProbedGpu } from '../../planner/topology/detect/machine-files.js';
+import { defined } from '../../defined.js';
 
 /** Answers of NVML, or the reason why it is not available. */
 type NvmlAnswer = { readonly gpus: readonly ProbedGpu[] } | { readonly reason: string };
@@ -16,7 +17,7 @@ export function askNvml(library = 'libnvidia-ml.so.1'): NvmlAnswer {
   try {
     nvml = bind(ownRequire()('koffi') as Koffi, library);
   } catch (error) {
-    return { reason: `NVML cannot be loaded (${(error as Error).message.split('\n')[0] ?? ''})` };
+    return { reason: `NVML cannot be loaded (${defined((error as Error).message.split('\n')[0])})` };
   }
   const status = nvml.init();
   if (status !== SUCCESS) return { reason: `NVML does not start: ${errorName(status)}` };
@@ -24,7 +25,7 @@ export function askNvml(library = 'libnvidia-ml.so.1'): NvmlAnswer {
     const count = new Uint32Array(1);
     const counted = nvml.deviceGetCount(count);
     if (counted !== SUCCESS) return { reason: `NVML does not count GPUs: ${errorName(counted)}` };
-    const gpus = Array.from({ length: count[0] ?? 0 }, (_, index) => probe(nvml, index));
+    const gpus = Array.from({ length: defined(count[0]) }, (_, index) => probe(nvml, index));
     return { gpus: gpus.filter((gpu) => gpu !== undefined) };
   } finally {
     nvml.shutdown();
@@ -67,16 +68,16 @@ const PEER_TO_PEER = 0;
 function probe(nvml: Nvml, index: number): ProbedGpu | undefined {
   const handle = new BigUint64Array(1);
   if (nvml.deviceGetHandleByIndex(index, handle) !== SUCCESS) return undefined;
-  const device = handle[0] ?? 0n;
+  const device = defined(handle[0]);
   const info = Buffer.alloc(PCI_INFO_BYTES);
   const major = new Int32Array(1);
   const minor = new Int32Array(1);
   if (nvml.deviceGetPciInfo(device, info) !== SUCCESS) return undefined;
   if (nvml.deviceGetCudaComputeCapability(device, major, minor) !== SUCCESS) return undefined;
-  const sm = (major[0] ?? 0) * 10 + (minor[0] ?? 0);
+  const sm = defined(major[0]) * 10 + defined(minor[0]);
   const number = (call: (device: bigint, out: Uint32Array) => number) => {
     const out = new Uint32Array(1);
-    return call(device, out) === SUCCESS && (out[0] ?? 0) > 0 ? out[0] : undefined;
+    return call(device, out) === SUCCESS && defined(out[0]) > 0 ? out[0] : undefined;
   };
   return {
     busId: busIdOf(info),

@@ -24,6 +24,7 @@ import { CallRing, type EntryHolder } from './call-ring.js';
 import { WaitWords } from './wait-report.js';
 import { clockMs, wallClockMs } from '../platform/platform.js';
 import { linkOf } from '../proc.js';
+import { defined } from '../../defined.js';
 
 /** Identity of a rank, for readers of its board. */
 interface Identity {
@@ -202,7 +203,7 @@ export class CallRecorder implements EntryHolder {
     this.#ring = ring;
     this.#mark = serial << callBits.serialShift;
     this.#begunAt = slotAt + slot.begun;
-    this.#sharesBlocks = (words[slotAt + slot.nRanks] ?? 0) < 2 ** 13;
+    this.#sharesBlocks = defined(words[slotAt + slot.nRanks]) < 2 ** 13;
     this.#timesAt = slotAt / 2;
     const at = slotAt + slot.reports;
     this.#reports = Object.values(waitKinds).map((kind) => new WaitWords(words, at + kind * REPORT_WORDS, REPORT_WORDS));
@@ -361,7 +362,7 @@ export class CallRecorder implements EntryHolder {
 
   close(): void {
     const words = this.#words;
-    words[header.closedCalls] = ((words[header.closedCalls] ?? 0) + (words[this.#begunAt] ?? 0)) | 0;
+    words[header.closedCalls] = (defined(words[header.closedCalls]) + defined(words[this.#begunAt])) | 0;
     Atomics.store(words, this.#slotAt, slotStates.free);
   }
 }

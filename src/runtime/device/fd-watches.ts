@@ -1,5 +1,6 @@
 import { InternalError } from '../../errors.js';
 import { setImmediate } from '../platform/platform.js';
+import { defined } from '../../defined.js';
 
 /** Events of a descriptor to wait for. */
 export interface Readiness {
@@ -129,7 +130,7 @@ export class FdWatches {
     if (this.#handle === undefined) return;
     const nReady = this.#calls.wait(this.#epoll, this.#events, MOST_EVENTS);
     for (let i = 0; i < nReady; i++) {
-      const watch = this.#watches.get(this.#events[i * EVENT_WORDS + FD_WORD] ?? -1);
+      const watch = this.#watches.get(defined(this.#events[i * EVENT_WORDS + FD_WORD]));
       if (watch !== undefined) this.#callBack(watch);
     }
   };

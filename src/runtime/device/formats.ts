@@ -12,6 +12,7 @@
 // becomes the one above, which is CUDA's.
 
 import { InvalidArgumentError } from '../../errors.js';
+import { defined } from '../../defined.js';
 
 /** A binary floating-point format of at most 16 bits. */
 interface Format {
@@ -123,7 +124,7 @@ function roundBits(value: number, bits: number): number {
 function oddFloat32(value: number): number {
   cell[0] = value;
   const nearest = cell[0];
-  const bits = cellBits[0] ?? 0;
+  const bits = defined(cellBits[0]);
   if (nearest === value || value !== value) return bits | 0;
   return (Math.abs(nearest) > Math.abs(value) ? bits - 1 : bits) | 1;
 }
@@ -145,5 +146,5 @@ function decode(format: Format, bits: number): number {
 const powers = Float64Array.from({ length: 512 }, (_, i) => 2 ** (i - 256));
 
 function powerOfTwo(exponent: number): number {
-  return powers[exponent + 256] ?? 0;
+  return defined(powers[exponent + 256]);
 }

@@ -2,6 +2,7 @@ import { constants, getSystemErrorName } from '#platform/system';
 import { SystemError } from '../../errors.js';
 import { ownRequire } from '../../own-module.js';
 import { FdWatches, type FdWatch, type Readiness } from './fd-watches.js';
+import { defined } from '../../defined.js';
 
 /**
  * The calls of the C library that sockets and shared memory between processes need. Lengths and offsets are in bytes. Calls
@@ -177,7 +178,7 @@ function open(): { readonly libc: Libc } | { readonly reason: string } {
   try {
     koffi = require('koffi') as Koffi;
   } catch (error) {
-    return { reason: `the library koffi cannot be loaded (${(error as Error).message.split('\n')[0] ?? ''})` };
+    return { reason: `the library koffi cannot be loaded (${defined((error as Error).message.split('\n')[0])})` };
   }
   const addon = Object.keys(require.cache).find((path) => path.endsWith('koffi.node'));
   return { libc: bind(koffi, addon) };
@@ -332,12 +333,12 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
       const mask = Buffer.alloc(MASK_BYTES);
       check('sched_getaffinity', getAffinity(0, MASK_BYTES, mask));
       return Array.from({ length: MASK_BYTES * 8 }, (_, core) => core).filter(
-        (core) => ((mask[core >> 3] ?? 0) >> (core & 7)) & 1,
+        (core) => (defined(mask[core >> 3]) >> (core & 7)) & 1,
       );
     },
     setAffinity(cores) {
       const mask = Buffer.alloc(MASK_BYTES);
-      for (const core of cores) mask[core >> 3] = (mask[core >> 3] ?? 0) | (1 << (core & 7));
+      for (const core of cores) mask[core >> 3] = defined(mask[core >> 3]) | (1 << (core & 7));
       check('sched_setaffinity', setAffinity(0, MASK_BYTES, mask));
     },
     sleep: (microseconds) => void usleep(microseconds),
@@ -366,7 +367,7 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
     pipe() {
       const ends = new Int32Array(2);
       check('pipe2', pipe2(ends, O_NONBLOCK | O_CLOEXEC));
-      return { readEnd: ends[0] ?? -1, writeEnd: ends[1] ?? -1 };
+      return { readEnd: defined(ends[0]), writeEnd: defined(ends[1]) };
     },
     readFd: (fd) => moved(readFile(fd, byte, 1)),
     writeFd: (fd) => moved(writeFile(fd, byte, 1)),

@@ -2,6 +2,7 @@ import { Buffer } from '#platform/bytes';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import type { Arithmetic } from './kernels/kernels.js';
 import type { Segment } from './segment.js';
+import { defined } from '../../defined.js';
 
 /*
  * Shared memory of an object's members, in the heap of the rank that created it:
@@ -106,11 +107,11 @@ export class Multicast {
 
   /** Length of each member's memory. */
   get bytes(): number {
-    return this.#words[this.#address / 4 + BYTES] ?? 0;
+    return defined(this.#words[this.#address / 4 + BYTES]);
   }
 
   get nMembers(): number {
-    return this.#words[this.#address / 4 + MEMBERS] ?? 0;
+    return defined(this.#words[this.#address / 4 + MEMBERS]);
   }
 
   /**
@@ -171,7 +172,7 @@ export class Multicast {
         'a multicast object can be mapped by its members, once all of them have bound memory',
       );
     }
-    const addresses = Array.from({ length: this.nMembers }, (_, member) => this.#words[this.#place(member) + 1] ?? 0);
+    const addresses = Array.from({ length: this.nMembers }, (_, member) => defined(this.#words[this.#place(member) + 1]));
     this.#view = new MulticastView(this.#segment, kernels, addresses, this.#member, this.bytes);
     return this.#view;
   }
@@ -258,7 +259,7 @@ export class MulticastView {
   /** Address of a place in this member's own memory. */
   unicast(offset: number, bytes: number): number {
     this.#check(offset, bytes);
-    return (this.addresses[this.member] ?? 0) + offset;
+    return defined(this.addresses[this.member]) + offset;
   }
 
   /**

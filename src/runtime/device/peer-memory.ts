@@ -2,6 +2,7 @@ import type { Libc } from './libc.js';
 import { type RankLines, reaches } from './rank-lines.js';
 import { randomBytes } from '../platform/platform.js';
 import { textOf } from '../proc.js';
+import { defined } from '../../defined.js';
 
 /** A word in a rank's private memory, with which others test whether they can read there. */
 export interface ProbeWord {
@@ -76,7 +77,7 @@ export class PeerMemory {
    * its array.
    */
   read(localRank: number, address: number, destination: Uint8Array): boolean {
-    return this.#libc.readProcess(this.#pids[localRank] ?? 0, address, destination) === undefined;
+    return this.#libc.readProcess(defined(this.#pids[localRank]), address, destination) === undefined;
   }
 
   #count(address: number, bytes: number): void {

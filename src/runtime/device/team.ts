@@ -2,6 +2,7 @@ import type { Kernels } from './kernels/kernels.js';
 import type { Segment } from './segment.js';
 import { ABORT, FAILURE, headerBytes, LEFT, LINE, REPORT, teamBytes } from './team-layout.js';
 import { WaitWords, type WaitReport } from './wait-report.js';
+import { defined } from '../../defined.js';
 
 /** States in a member's line. */
 const STAYS = 0;
@@ -144,13 +145,13 @@ export class Team {
 
   /** True if a member has left for good, or died. */
   isGone(localRank: number): boolean {
-    return this.#hasDeparted(localRank) || this.segment.ranks.isDead(this.members[localRank] ?? 0);
+    return this.#hasDeparted(localRank) || this.segment.ranks.isDead(defined(this.members[localRank]));
   }
 
   /** A member whose process or thread has ended without leaving, or -1. */
   findDead(): number {
     for (let rank = 0; rank < this.nLocalRanks; rank++) {
-      if (!this.#hasDeparted(rank) && this.segment.ranks.isDead(this.members[rank] ?? 0)) {
+      if (!this.#hasDeparted(rank) && this.segment.ranks.isDead(defined(this.members[rank]))) {
         // It may have left in order between the two reads.
         if (!this.#hasDeparted(rank)) return rank;
       }
@@ -209,12 +210,12 @@ export class Team {
 
   /** True if a member has left, or, in a job of a pool, its function has returned: it makes no call for which others can wait. */
   hasLeft(localRank: number): boolean {
-    return this.#hasDeparted(localRank) || this.segment.ranks.hasReturned(this.members[localRank] ?? 0);
+    return this.#hasDeparted(localRank) || this.segment.ranks.hasReturned(defined(this.members[localRank]));
   }
 
   /** True if a member has left. A member that ends while a communicator is being made leaves without declaring it here. */
   #hasDeparted(localRank: number): boolean {
-    return this.#departureOf(localRank) !== STAYS || this.segment.ranks.hasClosed(this.members[localRank] ?? 0);
+    return this.#departureOf(localRank) !== STAYS || this.segment.ranks.hasClosed(defined(this.members[localRank]));
   }
 
   #departureOf(localRank: number): number {

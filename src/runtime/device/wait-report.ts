@@ -1,3 +1,4 @@
+import { defined } from '../../defined.js';
 /** Last report of a rank that waits for long, with its observations of the cause (algorithms/wait-chains.ts). */
 export interface WaitReport {
   /** Changes with each report: a reader that sees new numbers knows that the rank still waits. */
@@ -45,7 +46,7 @@ export class WaitWords {
     Atomics.store(words, at + COUNT, count + 1);
     const length = Math.min(report.length, this.#most);
     Atomics.store(words, at + LENGTH, length);
-    for (let i = 0; i < length; i++) Atomics.store(words, at + WORDS + i, report[i] ?? 0);
+    for (let i = 0; i < length; i++) Atomics.store(words, at + WORDS + i, defined(report[i]));
     Atomics.store(words, at + COUNT, (count + 2) | 0);
   }
 

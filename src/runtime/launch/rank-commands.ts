@@ -1,6 +1,7 @@
 import { InvalidUsageError } from '../../errors.js';
 import { bindRanks, type BindingUnit } from './binding.js';
 import { findExecutable } from './find-executable.js';
+import { defined } from '../../defined.js';
 
 /**
  * The command of each rank of a host, by its number there: the user's, behind taskset(1) where ranks are bound.
@@ -22,5 +23,5 @@ export function rankCommands(
     );
   }
   const cpus = bindRanks(bindTo, nRanks);
-  return (localRank) => [taskset.file, '-c', cpus[localRank] ?? '', ...command];
+  return (localRank) => [taskset.file, '-c', defined(cpus[localRank]), ...command];
 }

@@ -3,6 +3,7 @@ import type { Segment } from '../device/segment.js';
 import { LEAST_IN_PLACE_BYTES, type Connection, type FifoSize, type ReceiveConnection } from '../transport/transport.js';
 import { LazyReceiver, LazySender, type Dialling } from './p2p-connection.js';
 import { headOf, typeWord, type MessageHead, type Mismatch, type Transfer } from './p2p-transfer.js';
+import { defined } from '../../defined.js';
 
 /** Header in front of each slice: the description of the send. A line of its own keeps data aligned. */
 const HEADER_BYTES = 64;
@@ -83,7 +84,7 @@ export class SocketInlet extends LazyReceiver {
     if (slot < 0) return undefined;
     const header = slot / 4;
     const words = this.#words;
-    return headOf(words[header + TYPE] ?? 0, words[header + COUNT_LOW] ?? 0, words[header + COUNT_HIGH] ?? 0);
+    return headOf(defined(words[header + TYPE]), defined(words[header + COUNT_LOW]), defined(words[header + COUNT_HIGH]));
   }
 
   /** Takes received data of a message, like Inbox.pull. */
@@ -98,8 +99,8 @@ export class SocketInlet extends LazyReceiver {
       if (slot < 0) return false;
       if (!transfer.met) {
         const words = this.#words;
-        const type = (words[slot / 4 + TYPE] ?? 0) & 255;
-        const count = (words[slot / 4 + COUNT_LOW] ?? 0) + (words[slot / 4 + COUNT_HIGH] ?? 0) * 2 ** 32;
+        const type = defined(words[slot / 4 + TYPE]) & 255;
+        const count = defined(words[slot / 4 + COUNT_LOW]) + defined(words[slot / 4 + COUNT_HIGH]) * 2 ** 32;
         if (!transfer.meets(type, count)) throw mismatch(transfer, type, count);
       }
       const bytes = connection.messageBytes - HEADER_BYTES;

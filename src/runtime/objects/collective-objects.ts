@@ -10,6 +10,7 @@ import type { EncodedValue } from './format.js';
 import { bodyAfterHead, checkRoots, HEAD_BYTES, isLong, readHead, writeHead, type Head } from './head.js';
 import { bytesFor, Incoming } from './incoming.js';
 import type { CombineValues } from './object-exchange.js';
+import { defined } from '../../defined.js';
 
 /*
  * Objects through collectives of bytes, in sequence, without another call between them:
@@ -144,7 +145,7 @@ export function* scatterValues({ call, rank, nRanks, hold }: Members, values: un
   const starts = startsOf(counts);
   const anyBody = encoded.some((one) => isLong(one));
   for (const [to, one] of encoded.entries()) {
-    const scattering = { firstPiece: starts[to] ?? 0, allPieces: sum(counts), anyBody };
+    const scattering = { firstPiece: defined(starts[to]), allPieces: sum(counts), anyBody };
     writeHead(heads.subarray(to * HEAD_BYTES, (to + 1) * HEAD_BYTES), name, root, one, scattering);
   }
   const ownHead = new Uint8Array(HEAD_BYTES);
@@ -231,6 +232,6 @@ function sum(counts: readonly number[]): number {
 }
 
 function partOf(bytes: Uint8Array, starts: readonly number[], counts: readonly number[], rank: number): Uint8Array {
-  const start = starts[rank] ?? 0;
-  return bytes.subarray(start, start + (counts[rank] ?? 0));
+  const start = defined(starts[rank]);
+  return bytes.subarray(start, start + defined(counts[rank]));
 }

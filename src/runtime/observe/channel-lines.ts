@@ -1,4 +1,5 @@
 import type { Channels } from '../algorithms/connections/channels.js';
+import { defined } from '../../defined.js';
 
 /**
  * Channels in the lines of NCCL's log, without what precedes them. `tccl plan --topology` prints the same lines as a rank with
@@ -9,7 +10,7 @@ import type { Channels } from '../algorithms/connections/channels.js';
 export function ringLines({ rings, ringOfChannel }: Channels): string[] {
   const nChannels = twoDigits(ringOfChannel.length);
   return ringOfChannel.map(
-    (ring, channel) => `Channel ${twoDigits(channel)}/${nChannels} : ${rings[ring]?.order.join(' ') ?? ''}`,
+    (ring, channel) => `Channel ${twoDigits(channel)}/${nChannels} : ${defined(rings[ring]).order.join(' ')}`,
   );
 }
 

@@ -13,6 +13,7 @@ import type { DebugSettings } from './debug-settings.js';
 import type { Observer } from './observed-engine.js';
 import { TraceFile } from './trace-file.js';
 import { hostname } from '../platform/platform.js';
+import { defined } from '../../defined.js';
 
 /** The settings that the log and the trace follow or print; communicator/options.ts describes each. */
 interface ObservedSettings {
@@ -144,7 +145,7 @@ function startLog(
       for (const line of ringLines(channels)) log.info('GRAPH', line);
     }
     log.info('GRAPH', treesLine(channels, rank));
-    for (const line of connectionLines(channels, rank, (number) => transports[number] ?? '')) log.info('NET', line);
+    for (const line of connectionLines(channels, rank, (number) => defined(transports[number]))) log.info('NET', line);
   }
   log.info(
     'INIT',

@@ -22,6 +22,7 @@ import {
 } from '../device/board-layout.js';
 import { WaitWords } from '../device/wait-report.js';
 import type { BoardFacts } from './board-facts.js';
+import { defined } from '../../defined.js';
 
 /** A wait that a rank shows. */
 export interface ShownWait {
@@ -103,24 +104,24 @@ export function readBoard(given: Uint8Array): ShownRank | undefined {
   const doubles = new Float64Array(bytes.buffer);
   const state = words[header.state];
   if (state !== boardStates.open && state !== boardStates.closed) return undefined;
-  const facts = readText(bytes, words[header.textLength] ?? 0, HEADER_TEXT, HEADER_BYTES) as BoardFacts | undefined;
+  const facts = readText(bytes, defined(words[header.textLength]), HEADER_TEXT, HEADER_BYTES) as BoardFacts | undefined;
   if (facts === undefined) return undefined;
-  const originMs = doubles[headerTimes.origin] ?? 0;
+  const originMs = defined(doubles[headerTimes.origin]);
   const communicators = Array.from(
     { length: SLOTS },
     (_, index) => readSlot(bytes, words, doubles, index, originMs) ?? [],
   ).flat();
   return {
-    rank: words[header.rank] ?? 0,
-    nRanks: words[header.nRanks] ?? 0,
-    pid: words[header.pid] ?? 0,
-    thread: words[header.thread] ?? 0,
+    rank: defined(words[header.rank]),
+    nRanks: defined(words[header.nRanks]),
+    pid: defined(words[header.pid]),
+    thread: defined(words[header.thread]),
     hasClosed: state === boardStates.closed,
     facts,
-    usedBytes: doubles[headerTimes.used] ?? 0,
-    heapBytes: doubles[headerTimes.heap] ?? 0,
+    usedBytes: defined(doubles[headerTimes.used]),
+    heapBytes: defined(doubles[headerTimes.heap]),
     communicators,
-    nCalls: communicators.reduce((sum, { begun }) => sum + begun, words[header.closedCalls] ?? 0),
+    nCalls: communicators.reduce((sum, { begun }) => sum + begun, defined(words[header.closedCalls])),
   };
 }
 
@@ -135,10 +136,10 @@ function readSlot(
   const at = from / 4;
   const state = words[at + slot.state];
   if (state !== slotStates.open && state !== slotStates.failed) return undefined;
-  const text = readText(bytes, words[at + slot.textLength] ?? 0, from + SLOT_TEXT, from + SLOT_BYTES) as
+  const text = readText(bytes, defined(words[at + slot.textLength]), from + SLOT_TEXT, from + SLOT_BYTES) as
     { readonly id: string; readonly name?: string; readonly members?: readonly number[] } | undefined;
   if (text === undefined) return undefined;
-  const begun = words[at + slot.begun] ?? 0;
+  const begun = defined(words[at + slot.begun]);
   const waited = readWaited(words, doubles, at);
   const ended = waited?.number === begun - 1 && !waited.hasEnded ? begun - 1 : begun;
   const waits = Object.values(waitKinds).flatMap((kind): ShownWait[] => {
@@ -150,8 +151,8 @@ function readSlot(
     return [
       {
         activity,
-        sinceMs: originMs + (doubles[from / 8 + slotTimes.since + kind] ?? 0),
-        stillMs: report.words[ACTIVITY_WORDS] ?? 0,
+        sinceMs: originMs + defined(doubles[from / 8 + slotTimes.since + kind]),
+        stillMs: defined(report.words[ACTIVITY_WORDS]),
         late: report.words.slice(ACTIVITY_WORDS + 1),
       },
     ];
@@ -159,10 +160,10 @@ function readSlot(
   return {
     id: text.id,
     name: text.name,
-    rank: words[at + slot.rank] ?? 0,
-    nRanks: words[at + slot.nRanks] ?? 0,
+    rank: defined(words[at + slot.rank]),
+    nRanks: defined(words[at + slot.nRanks]),
     members: text.members,
-    serial: words[at + slot.serial] ?? 0,
+    serial: defined(words[at + slot.serial]),
     hasFailed: state === slotStates.failed,
     begun,
     ended,
@@ -173,8 +174,8 @@ function readSlot(
 
 function readWaited(words: Int32Array, doubles: Float64Array, at: number): WaitedCall | undefined {
   const [count = 0, order = 0] = doubles.subarray(at / 2 + slotTimes.count);
-  const number = words[at + slot.waited] ?? 0;
-  const call = readCall(words[at + slot.code] ?? 0, words[at + slot.root] ?? 0, count);
+  const number = defined(words[at + slot.waited]);
+  const call = readCall(defined(words[at + slot.code]), defined(words[at + slot.root]), count);
   if (number === 0 || call === undefined) return undefined;
   return { number: Math.abs(number) - 1, call, hasEnded: number < 0, order };
 }

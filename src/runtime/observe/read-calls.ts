@@ -14,6 +14,7 @@ import {
   STATE_BYTES,
 } from '../device/board-layout.js';
 import { typeOfCode, type DataType } from '../device/types.js';
+import { defined } from '../../defined.js';
 
 /** A message of a rank. */
 interface RecordedMessage {
@@ -64,18 +65,18 @@ export function readCalls(given: Uint8Array): RecordedCalls[] {
   const words = new Int32Array(buffer);
   const floats = new Float32Array(buffer);
   const doubles = new Float64Array(buffer);
-  const originMs = doubles[headerTimes.origin] ?? 0;
-  const next = (words[header.recorded] ?? 0) & (RING_ENTRIES - 1);
+  const originMs = defined(doubles[headerTimes.origin]);
+  const next = defined(words[header.recorded]) & (RING_ENTRIES - 1);
   const indices = Array.from({ length: RING_ENTRIES }, (_, i) => (next + i) & (RING_ENTRIES - 1));
   const entries = indices.flatMap((index): RecordedEntry[] => {
     const at = (STATE_BYTES + index * ENTRY_BYTES) / 4;
-    const code = words[at + entry.call] ?? 0;
-    const peer = words[at + entry.peer] ?? 0;
-    const of = contentOf(code & CODE, peer, words[at + entry.number] ?? 0, doubles[at / 2 + entryDoubles.count] ?? 0);
+    const code = defined(words[at + entry.call]);
+    const peer = defined(words[at + entry.peer]);
+    const of = contentOf(code & CODE, peer, defined(words[at + entry.number]), defined(doubles[at / 2 + entryDoubles.count]));
     if (code === 0 || of === undefined) return [];
     const isTimed = of.kind === 'collective' || (code & callBits.timed) !== 0;
-    const startMs = isTimed ? (doubles[at / 2 + entryDoubles.start] ?? 0) : 0;
-    const durationMs = floats[at + entry.duration] ?? 0;
+    const startMs = isTimed ? defined(doubles[at / 2 + entryDoubles.start]) : 0;
+    const durationMs = defined(floats[at + entry.duration]);
     return [
       {
         of,
@@ -83,7 +84,7 @@ export function readCalls(given: Uint8Array): RecordedCalls[] {
         isOpen: durationMs < 0,
         startMs: startMs > 0 ? originMs + startMs : undefined,
         durationMs: durationMs > 0 ? durationMs : undefined,
-        ofBlock: of.kind === 'collective' ? 1 : (words[at + CALLS_OF_BLOCK] ?? 0),
+        ofBlock: of.kind === 'collective' ? 1 : defined(words[at + CALLS_OF_BLOCK]),
       },
     ];
   });

@@ -2,6 +2,7 @@ import { describeError, InvalidUsageError } from '../../errors.js';
 import { describeValue } from '../../describe-value.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import type { CheckedOperator } from './operator.js';
+import { defined } from '../../defined.js';
 
 /** The call that an operator serves, for its errors. */
 interface FoldPlace {
@@ -59,7 +60,7 @@ function ofEach(operator: (lower: number | bigint, higher: number | bigint) => u
     const into = (encoded ? decode(lower) : lower) as unknown as Elements;
     const from = (encoded ? decode(higher) : higher) as unknown as Elements;
     const { length } = lower;
-    const first = operator(into[0] ?? 0, from[0] ?? 0);
+    const first = operator(defined(into[0]), defined(from[0]));
     if (typeof first !== typeof into[0]) {
       return (
         `gave ${describeValue(first)} for ${describeValue(into[0])} and ${describeValue(from[0])}; let it give a ${typeof into[0]}, ` +

@@ -1,6 +1,7 @@
 import { InvalidArgumentError, RemoteError } from '../../errors.js';
 import type { MapProgress } from './map-options.js';
 import { canBeSent, unpackThrown, type FromPoolRank, type TaskResults, type Tasks, type ToPoolRank } from './pool-messages.js';
+import { defined } from '../../defined.js';
 
 /** Processor time that a batch of tasks should take, milliseconds: sending one costs some 0.02 ms. */
 const BATCH_MS = 1;
@@ -60,10 +61,10 @@ export class TaskMap {
   }
 
   receive(rank: number, message: FromPoolRank): void {
-    this.#has[rank] = (this.#has[rank] ?? 0) - 1;
+    this.#has[rank] = defined(this.#has[rank]) - 1;
     if (message.kind === 'results') this.#take(rank, message);
     else if (message.kind === 'failed') this.#fail({ item: -1, error: unpackThrown(message.error) });
-    while ((this.#has[rank] ?? 0) < (this.#shallHave[rank] ?? 0) && this.#next < this.#input.items.length) this.#give(rank);
+    while (defined(this.#has[rank]) < defined(this.#shallHave[rank]) && this.#next < this.#input.items.length) this.#give(rank);
     if (this.#isOver()) this.#input.end();
   }
 
@@ -136,7 +137,7 @@ export class TaskMap {
       return;
     }
     this.#next += size;
-    this.#has[rank] = (this.#has[rank] ?? 0) + 1;
+    this.#has[rank] = defined(this.#has[rank]) + 1;
   }
 }
 

@@ -27,6 +27,7 @@ import { limited, type TimedCallParts } from '../messages/timed-call.js';
 import type { PeerConnections } from '../transport/peers.js';
 import type { FifoSize } from '../transport/transport.js';
 import type { Ends } from '../algorithms/connections/algorithm.js';
+import { defined } from '../../defined.js';
 
 /** A schedule for every size, such as one from a plan. Its connections are the same for all sizes. */
 export interface ScheduleMaker {
@@ -118,7 +119,7 @@ export class ProgramRunner {
     if (other >= 0)
       throw new InvalidUsageError(
         'CALL_MISMATCH',
-        `all ranks have to run one program, but ${hashes[other]?.name ?? ''} of rank ${other} differs from ${hashes[0]?.name ?? ''} of rank 0`,
+        `all ranks have to run one program, but ${defined(hashes[other]).name} of rank ${other} differs from ${defined(hashes[0]).name} of rank 0`,
         { ranks: oddRanksOf(hashes.map(({ hash }) => hash)) },
       );
     const pieceBytes = pieceBytesOf(small);
@@ -403,7 +404,7 @@ function makerOf(program: AnyProgram | ScheduleMaker): ScheduleMaker {
 /** Length of messages, the same on all ranks: limited by the memory of the rank with the most connections. */
 function pieceBytesOf({ connections, nRanks }: Schedule): number {
   const ends = new Array<number>(nRanks).fill(0);
-  for (const { to } of connections) ends[to] = (ends[to] ?? 0) + 1;
+  for (const { to } of connections) ends[to] = defined(ends[to]) + 1;
   const most = Math.max(1, ...ends);
   const room = 2 ** Math.floor(Math.log2(CONNECTIONS_BYTES / (most * STEPS)));
   return Math.max(LEAST_PIECE_BYTES, Math.min(MOST_PIECE_BYTES, room));

@@ -6,6 +6,7 @@ import type { Segment } from '../device/segment.js';
 import { inodeOf, noRanks, onWord, type WakePipe, type RankSet } from '../device/parked-ranks.js';
 import type { Team } from '../device/team.js';
 import { onExit } from '../exit.js';
+import { defined } from '../../defined.js';
 
 /** True if this engine can wait for a word in the event loop. */
 const CAN_WAIT_ASYNC = 'waitAsync' in Atomics;
@@ -74,8 +75,8 @@ export class Parking implements WakeSources {
     const { segment } = team;
     let ranks = this.#awaited.get(segment);
     if (ranks === undefined) this.#awaited.set(segment, (ranks = noRanks()));
-    const rank = team.members[localRank] ?? 0;
-    ranks[rank >> 5] = (ranks[rank >> 5] ?? 0) | (1 << (rank & 31));
+    const rank = defined(team.members[localRank]);
+    ranks[rank >> 5] = defined(ranks[rank >> 5]) | (1 << (rank & 31));
   }
 
   /** True if all sources can wake this thread. */

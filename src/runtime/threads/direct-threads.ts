@@ -14,6 +14,7 @@ import { ThreadEngine, type EngineThread } from './thread-engine.js';
 import { ownModule } from '../../own-module.js';
 import { bundleAdvice } from '../launch/bundle-advice.js';
 import { startWithFlags } from '../launch/worker-flags.js';
+import { defined } from '../../defined.js';
 
 /** Larger than all gaps between an engine thread's allocations. */
 const GAPS_BYTES = 16 * 1024;
@@ -66,7 +67,7 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
     threads,
     team,
     libc,
-    rank: localRanks[team.localRank] ?? 0,
+    rank: defined(localRanks[team.localRank]),
     nRanks: localRanks.length,
     keepsTime: false,
     others: { readReports, doing: (rank) => doingInTeam(team, localRanks, waitChains, rank) },
@@ -95,7 +96,7 @@ function startThread(
       new Worker(ownModule('runtime/threads/direct-thread.js'), {
         workerData: data,
         execArgv,
-        name: `engine of rank ${localRanks[team.localRank] ?? 0}`,
+        name: `engine of rank ${defined(localRanks[team.localRank])}`,
       }),
   );
   worker.once('exit', () => team.segment.parkedRanks.giveBack(data.segment.line));

@@ -2,6 +2,7 @@ import type { Segment } from '../device/segment.js';
 import { REASON_BYTES } from '../failure/transfer.js';
 import { CREDITS_SHIFT, FRAME_HEADER_BYTES, KIND_MASK, REPORT_BYTES } from './socket-frames.js';
 import type { FifoSize } from './transport.js';
+import { defined } from '../../defined.js';
 
 /** Longest frame without a message. */
 export const INBOX_BYTES = FRAME_HEADER_BYTES + REASON_BYTES;
@@ -64,15 +65,15 @@ export class SlotMemory {
 
   /** Kind of a frame, and the credits that it brings. */
   kind(place: number): number {
-    return (this.words[place >>> 2] ?? 0) & KIND_MASK;
+    return defined(this.words[place >>> 2]) & KIND_MASK;
   }
 
   credits(place: number): number {
-    return (this.words[place >>> 2] ?? 0) >>> CREDITS_SHIFT;
+    return defined(this.words[place >>> 2]) >>> CREDITS_SHIFT;
   }
 
   value(place: number): number {
-    return this.words[(place >>> 2) + 1] ?? 0;
+    return defined(this.words[(place >>> 2) + 1]);
   }
 
   setHeader(place: number, kind: number, value: number, credits = 0): void {

@@ -4,6 +4,7 @@ import { SystemError } from '../../errors.js';
 import { frame, FRAME_HEADER_BYTES } from './socket-frames.js';
 import type { SlotMemory } from './socket-memory.js';
 import type { Socket } from '../platform/platform.js';
+import { defined } from '../../defined.js';
 
 /** Moves a connection's bytes between its memory and the kernel. Places are offsets in that memory. */
 export interface Wire {
@@ -177,7 +178,7 @@ export class SystemWire implements Wire {
     this.#isOver = true;
     for (; this.#first < this.#next; this.#first++) {
       const i = this.#first % QUEUE;
-      writeTo(this.#socket, this.#memory, this.#places[i] ?? 0, this.#lengths[i] ?? 0);
+      writeTo(this.#socket, this.#memory, defined(this.#places[i]), defined(this.#lengths[i]));
     }
     this.#detached.release();
     return true;
@@ -200,17 +201,17 @@ export class SystemWire implements Wire {
     let left = 0;
     for (let piece = 0; piece < count; piece++) {
       const i = (this.#first + piece) % QUEUE;
-      const length = this.#lengths[i] ?? 0;
-      this.#libc.setPiece(piece, this.#base + (this.#places[i] ?? 0), length);
+      const length = defined(this.#lengths[i]);
+      this.#libc.setPiece(piece, this.#base + defined(this.#places[i]), length);
       left += length;
     }
     const sent = fd < 0 || this.#cannotWrite ? left : this.#sent(this.#libc.sendPieces(fd, count), left);
     left -= sent;
     for (let done = sent; done > 0;) {
       const i = this.#first % QUEUE;
-      const length = this.#lengths[i] ?? 0;
+      const length = defined(this.#lengths[i]);
       const part = Math.min(done, length);
-      this.#places[i] = (this.#places[i] ?? 0) + part;
+      this.#places[i] = defined(this.#places[i]) + part;
       this.#lengths[i] = length - part;
       done -= part;
       if (part === length) this.#first++;

@@ -13,6 +13,7 @@ import type {
   TwoWayConnection,
 } from './transport.js';
 import { withAnySignal } from '../abort-signals.js';
+import { defined } from '../../defined.js';
 
 /**
  * Connections that consist of several connections, their lanes, of one transport or of several of one kind: messages go over the
@@ -138,7 +139,7 @@ class StripedConnection implements TwoWayConnection {
   #received = 0;
 
   constructor(lanes: readonly TwoWayConnection[], turns: readonly number[], way: Way) {
-    const first = lanes[turns[0] ?? 0];
+    const first = lanes[defined(turns[0])];
     if (first === undefined) throw new RangeError('a connection has at least one lane');
     this.transport = first.transport;
     this.peer = first.peer;
@@ -196,7 +197,7 @@ class StripedConnection implements TwoWayConnection {
   release(): void {
     this.#receiving.release();
     this.#received = (this.#received + 1) % this.#turns.length;
-    this.#receiving = this.#lanes[this.#turns[this.#received] ?? 0] ?? this.#receiving;
+    this.#receiving = this.#lanes[defined(this.#turns[this.#received])] ?? this.#receiving;
   }
 
   returnSlots(): void {
@@ -257,6 +258,6 @@ class StripedConnection implements TwoWayConnection {
 
   #sendOnNext(): void {
     this.#sent = (this.#sent + 1) % this.#turns.length;
-    this.#sending = this.#lanes[this.#turns[this.#sent] ?? 0] ?? this.#sending;
+    this.#sending = this.#lanes[defined(this.#turns[this.#sent])] ?? this.#sending;
   }
 }

@@ -13,6 +13,7 @@ import { oddRanksOf } from '../bootstrap/rank-list.js';
 import { ROOM_BYTES } from './element-changes.js';
 import { WindowLanes } from './window-lanes.js';
 import { signalBytes } from './window-signals.js';
+import { defined } from '../../defined.js';
 
 /** @internal The parts of a communicator that a window uses. */
 export interface WindowParts {
@@ -100,7 +101,7 @@ function checkTypes(ranks: readonly WindowPart[]): void {
   if (other < 0) return;
   throw new InvalidUsageError(
     'CALL_MISMATCH',
-    `a window has one type, but rank 0 made it of ${ranks[0]?.type ?? ''} and rank ${other} of ${ranks[other]?.type ?? ''}; pass arrays of one type`,
+    `a window has one type, but rank 0 made it of ${defined(ranks[0]).type} and rank ${other} of ${defined(ranks[other]).type}; pass arrays of one type`,
     { ranks: oddRanksOf(ranks.map(({ type }) => type)) },
   );
 }

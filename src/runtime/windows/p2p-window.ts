@@ -5,6 +5,7 @@ import { InternalError } from '../../errors.js';
 import { Operand } from '../algorithms/operand.js';
 import type { WakeSources } from '../progress/parking.js';
 import { LazyReceiver, LazySender, type Dialling } from '../messages/p2p-connection.js';
+import { defined } from '../../defined.js';
 
 /** Header in front of the data of each slice: the command. A line of its own keeps data aligned. */
 const HEADER_BYTES = 64;
@@ -282,9 +283,9 @@ export class WindowLane {
   #carryOutOne(slot: number, bytes: number): void {
     const { address, bytes: room, type, segment, onSignal, peer } = this.#options;
     const words = this.#words;
-    const offset = words[slot / 4 + OFFSET] ?? 0;
-    const value = words[slot / 4 + VALUE] ?? 0;
-    const length = words[slot / 4 + LENGTH] ?? 0;
+    const offset = defined(words[slot / 4 + OFFSET]);
+    const value = defined(words[slot / 4 + VALUE]);
+    const length = defined(words[slot / 4 + LENGTH]);
     const data = slot + HEADER_BYTES;
     switch (words[slot / 4 + KIND]) {
       case PUT:

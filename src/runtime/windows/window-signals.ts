@@ -6,6 +6,7 @@ import { int32 } from '../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Condition, Messenger } from '../messages/messenger.js';
+import { defined } from '../../defined.js';
 
 /** A counter for each rank, in a line of its own. */
 const LINE = 64;
@@ -127,12 +128,12 @@ export class WindowSignals {
       if (gone !== undefined) throw gone;
       return false;
     }
-    for (const peer of peers) this.#consumed[peer] = (this.#consumed[peer] ?? 0) + count;
+    for (const peer of peers) this.#consumed[peer] = defined(this.#consumed[peer]) + count;
     return true;
   }
 
   #has(peer: number, count: number): boolean {
     const { words, address } = this.#parts;
-    return ((Atomics.load(words, (address + peer * LINE) / 4) - (this.#consumed[peer] ?? 0)) | 0) >= count;
+    return ((Atomics.load(words, (address + peer * LINE) / 4) - defined(this.#consumed[peer])) | 0) >= count;
   }
 }

@@ -35,6 +35,7 @@ import { WindowAtomics } from './window-atomics.js';
 import type { WindowLanes } from './window-lanes.js';
 import { countSignal, signalBytes, WindowSignals, type SignalWait } from './window-signals.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
+import { defined } from '../../defined.js';
 
 const finished = Promise.resolve();
 /** Calls that end here between two polls of everything else that this thread has in flight: a poll of a socket takes 1 µs. */
@@ -593,7 +594,7 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
     this.#signals.endWaits();
     messenger.dependents.delete(this);
     await this.leave();
-    this.#segment.freeBytes(this.#ranks[bootstrap.rank]?.signals ?? 0);
+    this.#segment.freeBytes(defined(this.#ranks[bootstrap.rank]).signals);
   }
 }
 

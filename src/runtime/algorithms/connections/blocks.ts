@@ -1,4 +1,5 @@
 import { alignedShare } from '../alignment.js';
+import { defined } from '../../../defined.js';
 
 /** Position in bytes of each rank's block in an array with one block for each rank. One object serves all calls. */
 export class Blocks {
@@ -29,8 +30,8 @@ export class Blocks {
   uneven(counts: readonly number[], displacements: readonly number[], bytesPerElement: number): this {
     this.longest = 0;
     for (let rank = 0; rank < this.nRanks; rank++) {
-      const bytes = (counts[rank] ?? 0) * bytesPerElement;
-      this.from[rank] = (displacements[rank] ?? 0) * bytesPerElement;
+      const bytes = defined(counts[rank]) * bytesPerElement;
+      this.from[rank] = defined(displacements[rank]) * bytesPerElement;
       this.bytes[rank] = bytes;
       this.longest = Math.max(this.longest, bytes);
     }
@@ -41,11 +42,11 @@ export class Blocks {
   partOf(whole: Blocks, part: number, nParts: number): this {
     this.longest = 0;
     for (let rank = 0; rank < this.nRanks; rank++) {
-      const all = whole.bytes[rank] ?? 0;
+      const all = defined(whole.bytes[rank]);
       const share = alignedShare(all, nParts);
       const start = Math.min(part * share, all);
       const bytes = Math.min(share, all - start);
-      this.from[rank] = (whole.from[rank] ?? 0) + start;
+      this.from[rank] = defined(whole.from[rank]) + start;
       this.within[rank] = start;
       this.bytes[rank] = bytes;
       this.longest = Math.max(this.longest, bytes);

@@ -1,6 +1,7 @@
 import { doubleTree } from '../../../planner/graph/merge/double-tree.js';
 import type { RanksByHost } from '../../../planner/schedule/ranks-by-host.js';
 import type { Relays } from '../../transport/ring.js';
+import { defined } from '../../../defined.js';
 
 /** Channels of the algorithms over connections: the same on all ranks, and plain data, because engine threads get them too. */
 export interface Channels {
@@ -94,7 +95,7 @@ export function railTurns({ rings }: Channels): number[] {
     rails.set(key, rail);
   });
   const found = [...rails.values()];
-  return spread(found.map(({ nRings }) => nRings)).map((index) => found[index]?.ring ?? 0);
+  return spread(found.map(({ nRings }) => nRings)).map((index) => defined(found[index]).ring);
 }
 
 /** Gives indices turns in proportion to their weights, as few and as even as possible: weights 4 and 2 give 0, 1, 0. */
@@ -103,9 +104,9 @@ function spread(weights: readonly number[]): number[] {
   const total = weights.reduce((sum, weight) => sum + weight / unit, 0);
   const owed = weights.map(() => 0);
   return Array.from({ length: total }, () => {
-    weights.forEach((weight, index) => (owed[index] = (owed[index] ?? 0) + weight / unit));
+    weights.forEach((weight, index) => (owed[index] = defined(owed[index]) + weight / unit));
     const next = owed.indexOf(Math.max(...owed));
-    owed[next] = (owed[next] ?? 0) - total;
+    owed[next] = defined(owed[next]) - total;
     return next;
   });
 }

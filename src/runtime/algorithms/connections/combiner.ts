@@ -4,6 +4,7 @@ import type { Team } from '../../device/team.js';
 import { operatorCode, uint8, type DataType } from '../../device/types.js';
 import { Operand } from '../operand.js';
 import { Scaler } from '../scaler.js';
+import { defined } from '../../../defined.js';
 
 const AVERAGE = operatorCode('avg');
 const SUM = operatorCode('sum');
@@ -114,17 +115,17 @@ export class Combiner {
     const words = this.words;
     const sources = this.#tables / 4;
     let nSources = 0;
-    for (; nSources < nInputs; nSources++) words[sources + nSources] = inputs[nSources] ?? 0;
-    if (own >= 0) words[sources + nSources++] = this.#own(own, bytes, nOutputs > 0 ? (outputs[0] ?? 0) : this.#room());
+    for (; nSources < nInputs; nSources++) words[sources + nSources] = defined(inputs[nSources]);
+    if (own >= 0) words[sources + nSources++] = this.#own(own, bytes, nOutputs > 0 ? defined(outputs[0]) : this.#room());
 
     const destinations = sources + this.#places;
     const divides = complete && this.#divisor > 0;
     const inPlace = keep >= 0 && this.destination.placed && !(divides && nOutputs > 0);
     let nDestinations = 0;
-    for (; nDestinations < nOutputs; nDestinations++) words[destinations + nDestinations] = outputs[nDestinations] ?? 0;
+    for (; nDestinations < nOutputs; nDestinations++) words[destinations + nDestinations] = defined(outputs[nDestinations]);
     if (inPlace) words[destinations + nDestinations++] = this.destination.address(keep);
     if (nDestinations === 0) words[destinations + nDestinations++] = this.#room();
-    const first = words[destinations] ?? 0;
+    const first = defined(words[destinations]);
 
     this.#kernels.reduceCopy(
       this.#type,
@@ -138,7 +139,7 @@ export class Combiner {
     );
     if (divides) {
       this.#kernels.divide(this.#type, first, bytes, this.#divisor);
-      for (let d = 1; d < nOutputs; d++) this.#kernels.copy(outputs[d] ?? 0, first, bytes);
+      for (let d = 1; d < nOutputs; d++) this.#kernels.copy(defined(outputs[d]), first, bytes);
     }
     if (!inPlace) this.#kept = first;
   }
@@ -155,13 +156,12 @@ export class Combiner {
       this.destination.copyFrom(this.source, own, keep, bytes);
       return;
     }
-    const first = outputs[0] ?? 0;
-    const source = nInputs > 0 ? (inputs[0] ?? 0) : this.#own(own, bytes, nOutputs > 0 ? first : this.#room());
+    const source = nInputs > 0 ? defined(inputs[0]) : this.#own(own, bytes, nOutputs > 0 ? defined(outputs[0]) : this.#room());
     if (nOutputs === 1 && nInputs > 0 && keep >= 0 && this.destination.placed && source !== this.destination.address(keep)) {
-      this.#copyToBoth(source, first, this.destination.address(keep), bytes);
+      this.#copyToBoth(source, defined(outputs[0]), this.destination.address(keep), bytes);
       return;
     }
-    for (let d = 0; d < nOutputs; d++) if (outputs[d] !== source) this.#kernels.copy(outputs[d] ?? 0, source, bytes);
+    for (let d = 0; d < nOutputs; d++) if (outputs[d] !== source) this.#kernels.copy(defined(outputs[d]), source, bytes);
     this.#kept = source;
   }
 

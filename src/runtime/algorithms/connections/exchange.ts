@@ -10,6 +10,7 @@ import { hasCommonCounts } from '../call-traits.js';
 import { decodeCall, describeCall, readCall, type Call } from '../call.js';
 import { callMismatch } from '../mismatch.js';
 import { oddRanks } from '../../bootstrap/rank-list.js';
+import { defined } from '../../../defined.js';
 
 /** Header in front of each message's data: the sender's call and its number. A line of its own keeps data aligned. */
 export const HEADER_BYTES = 64;
@@ -193,7 +194,7 @@ export class Exchange implements Outputs {
     const words = this.#words;
     // The sequence is written last.
     if (Atomics.load(words, line + SEQUENCE) !== this.#sequence || !this.#isOfThisCall(line)) return 0;
-    return words[line + OUTPUT] ?? 0;
+    return defined(words[line + OUTPUT]);
   }
 
   /** True if the words from `line` on describe the running call. */
@@ -375,14 +376,14 @@ export class Exchange implements Outputs {
     const inputs = this.#inputs;
     const outputs = this.#outputs;
     for (let i = 0; i < from.length; i++) {
-      const receive = from[i];
-      const slot = (into === 0 ? receive?.peek() : receive?.peekInto?.(headBytes, into, bytes)) ?? -1;
+      const receive = defined(from[i]);
+      const slot = into === 0 ? receive.peek() : (receive.peekInto?.(headBytes, into, bytes) ?? -1);
       if (slot < 0) return false;
       this.#meet(slot, receive, bytes);
-      inputs[i] = receive?.isInPlace === true ? into : slot + headBytes;
+      inputs[i] = receive.isInPlace === true ? into : slot + headBytes;
     }
     for (let i = 0; i < to.length; i++) {
-      const slot = to[i]?.acquire() ?? -1;
+      const slot = defined(to[i]).acquire();
       if (slot < 0) {
         this.#lacksSlots = true;
         return false;
@@ -391,7 +392,7 @@ export class Exchange implements Outputs {
     }
     track.pass(inputs, outputs);
     for (let i = 0; i < to.length; i++) {
-      const slot = (outputs[i] ?? 0) - headBytes;
+      const slot = defined(outputs[i]) - headBytes;
       this.#describe(slot);
       if (counts.length > 0) this.#memory.set(counts, slot + HEADER_BYTES);
       if (track.data === 0) to[i]?.post(headBytes + bytes);
@@ -413,14 +414,13 @@ export class Exchange implements Outputs {
   }
 
   /** Compares the sender's call and message length with this rank's call and the expected length. */
-  #meet(slot: number, from: ReceiveConnection | undefined, bytes?: number): void {
+  #meet(slot: number, from: ReceiveConnection, bytes?: number): void {
     const header = slot / 4;
     const words = this.#words;
-    const code = words[header + CODE] ?? 0;
-    const root = words[header + ROOT] ?? 0;
+    const code = defined(words[header + CODE]);
+    const root = defined(words[header + ROOT]);
     const count = countAt(words, header);
-    const peer = from?.peer ?? -1;
-    const messageBytes = from?.messageBytes ?? 0;
+    const { peer, messageBytes } = from;
     if (!this.#isOfThisCall(header)) {
       const theirs = this.#memory.slice(
         slot + HEADER_BYTES,
@@ -460,11 +460,10 @@ export class Exchange implements Outputs {
    * belong to a later call, of a rank that is ahead.
    */
   #meetEarly(receives: readonly ReceiveConnection[]): void {
-    for (let i = 0; i < receives.length; i++) {
-      const receive = receives[i];
+    for (const receive of receives) {
       let slot = -1;
       try {
-        slot = receive?.peek() ?? -1;
+        slot = receive.peek();
       } catch (error) {
         if (!(error instanceof TcclError && error.code === 'CLOSED')) throw error;
       }
@@ -475,7 +474,7 @@ export class Exchange implements Outputs {
 
 /** The count of a call that the words from `line` on describe. */
 function countAt(words: Uint32Array, line: number): number {
-  return (words[line + COUNT_LOW] ?? 0) + (words[line + COUNT_HIGH] ?? 0) * 2 ** 32;
+  return defined(words[line + COUNT_LOW]) + defined(words[line + COUNT_HIGH]) * 2 ** 32;
 }
 
 function countsIn({ buffer, byteOffset, length }: Uint8Array): readonly number[] | undefined {

@@ -21,6 +21,7 @@ import { countsRoom, HEADER_BYTES, OWN_WORDS, type Outputs, type Track } from '.
 import type { NetworkCall } from './network-call.js';
 import { fairSlice, type SlotLimits } from '../slices.js';
 import { connected, endsOf, WorkerTrack, type ConnectionSets } from './worker-track.js';
+import { defined } from '../../../defined.js';
 
 const slots: SlotLimits = { steps: 16, heldBytes: 16 * 2 ** 20, shortestBytes: 32 * 1024, buffers: 1 };
 /** Most messages of a chunk; a connection holds at least two chunks, so that ranks that send first have room. */
@@ -40,7 +41,7 @@ export const hierarchical: NetworkAlgorithm = {
     const onNics = (ends: readonly WantedEnd[]): WantedEnd[] =>
       ends.map((end) => {
         if (typeof end.channel !== 'number') return end;
-        const turn = turns[end.channel % turns.length] ?? 0;
+        const turn = defined(turns[end.channel % turns.length]);
         return { ...end, channel: all && !neighbours?.includes(end.peer) ? 'all' : turn };
       });
     const { sendTo, receiveFrom } = hierarchicalEnds(teamsOf(channels), rank);
@@ -276,11 +277,11 @@ class ShareTrack extends WorkerTrack {
     const { to } = this;
     const destinations = this.#destinations;
     for (let i = 0; i < to.length; i++) {
-      const slot = slots[i] ?? 0;
+      const slot = defined(slots[i]);
       const send = to[i];
       destinations[i] = slot;
       if (send === undefined || !this.#isWithinHost(send)) continue;
-      const output = target < 0 ? 0 : (this.#outputsOf[send.peer] ?? 0);
+      const output = target < 0 ? 0 : defined(this.#outputsOf[send.peer]);
       if (output !== 0) destinations[i] = output + target;
       this.markWritten(slot, output !== 0);
     }
@@ -311,7 +312,7 @@ class ShareTrack extends WorkerTrack {
     const { own, keep } = moves;
     const sources = this.#sources;
     for (let i = 0; i < from.length; i++) {
-      const slot = inputs[i] ?? 0;
+      const slot = defined(inputs[i]);
       const receive = from[i];
       sources[i] = slot;
       if (receive === undefined || !this.#isWithinHost(receive)) continue;

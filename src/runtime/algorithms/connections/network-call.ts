@@ -3,6 +3,7 @@ import { callKinds } from '../../device/kernels/kernels.js';
 import type { NumericArray } from '../../device/types.js';
 import { Blocks } from './blocks.js';
 import { derivedOf, kindOf, type CallDetails } from '../call.js';
+import { defined } from '../../../defined.js';
 
 const nothing = new Int32Array(0);
 
@@ -69,7 +70,7 @@ export class NetworkCall {
     switch (this.kind) {
       case callKinds.allGather:
       case callKinds.allGatherV:
-        return this.#startsAt(this.blocks().from[this.#rank] ?? 0);
+        return this.#startsAt(defined(this.blocks().from[this.#rank]));
       case callKinds.allToAllV:
         return false;
       default:

@@ -17,6 +17,7 @@ import { HEADER_BYTES, type Outputs, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
 import { fairSlice, MOST_BUFFERS, type SlotLimits } from '../slices.js';
 import { WorkerTrack, type ConnectionSets } from './worker-track.js';
+import { defined } from '../../../defined.js';
 
 /** Of a connection: a rank fills many slots of one before it turns to the next, and waits less often. */
 const slots: SlotLimits = { steps: 8, heldBytes: 8 * 2 ** 20, shortestBytes: 4 * 1024, buffers: MOST_BUFFERS };
@@ -37,7 +38,7 @@ export const pairs: NetworkAlgorithm = {
     const ends = Array.from({ length: length - 1 }, (_, i): WantedEnd => {
       const peer = (rank + 1 + i) % length;
       // Both ends get the same turn.
-      const channel = all && !neighbours?.includes(peer) ? 'all' : (turns[(rank + peer) % turns.length] ?? 0);
+      const channel = all && !neighbours?.includes(peer) ? 'all' : defined(turns[(rank + peer) % turns.length]);
       return { peer, name: 'pair', channel };
     });
     return { sendTo: ends, receiveFrom: ends };
@@ -82,7 +83,7 @@ class Pairs implements NetworkPlayer {
     const { busy } = this.#work;
     tracks.length = 0;
     for (let i = 0; i < busy.length; i++) {
-      const track = this.#workers[busy[i] ?? 0];
+      const track = this.#workers[defined(busy[i])];
       if (track === undefined) continue;
       track.start();
       tracks.push(track);
@@ -105,17 +106,27 @@ class Pairs implements NetworkPlayer {
         const isRoot = rank === root;
         // Only the root receives in a gather, and only it sends in a scatter.
         if (derived === 'gatherV')
-          work.startGather(received, root, isRoot ? 0 : (sent.from[root] ?? 0), (isRoot ? received : sent).bytes[root] ?? 0);
+          work.startGather(
+            received,
+            root,
+            isRoot ? 0 : defined(sent.from[root]),
+            defined((isRoot ? received : sent).bytes[root]),
+          );
         else if (derived === 'scatterV')
-          work.startScatter(sent, root, isRoot ? 0 : (received.from[root] ?? 0), (isRoot ? sent : received).bytes[root] ?? 0);
+          work.startScatter(
+            sent,
+            root,
+            isRoot ? 0 : defined(received.from[root]),
+            defined((isRoot ? sent : received).bytes[root]),
+          );
         else work.startAllToAll(sent, received);
         break;
       }
       case callKinds.gather:
-        work.startGather(call.blocks(), root, 0, call.blocks().bytes[rank] ?? 0);
+        work.startGather(call.blocks(), root, 0, defined(call.blocks().bytes[rank]));
         break;
       case callKinds.scatter:
-        work.startScatter(call.blocks(), root, 0, call.blocks().bytes[rank] ?? 0);
+        work.startScatter(call.blocks(), root, 0, defined(call.blocks().bytes[rank]));
         break;
       case callKinds.scan:
       case callKinds.exscan:
@@ -170,7 +181,7 @@ class BlockTrack extends WorkerTrack {
   #write(inputs: readonly number[], outputs: readonly number[]): void {
     const { moves } = this;
     if (this.#output === 0 && this.#send !== undefined) this.#output = this.#outputs.announced(this.#send);
-    this.markWritten(outputs[0] ?? 0, this.#output !== 0);
+    this.markWritten(defined(outputs[0]), this.#output !== 0);
     if (this.#output === 0) {
       super.pass(inputs, outputs);
       return;

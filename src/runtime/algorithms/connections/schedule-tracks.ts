@@ -6,6 +6,7 @@ import type { PeerConnections, WantedEnd } from '../../transport/peers.js';
 import type { ReceiveConnection, SendConnection } from '../../transport/transport.js';
 import type { Track } from './exchange.js';
 import type { Ends } from './algorithm.js';
+import { defined } from '../../../defined.js';
 
 /** The places of a schedule's buffers, and the operator of its sums. */
 interface ScheduleBuffers {
@@ -243,7 +244,7 @@ class WorkerTrack implements Track {
     const after = this.#move?.after ?? none;
     for (let index = 0; index < after.length; index++) {
       const wait = after[index];
-      if (wait !== undefined && (this.#parts.tracks[wait.worker]?.count ?? 0) < wait.moves) return false;
+      if (wait !== undefined && defined(this.#parts.tracks[wait.worker]).count < wait.moves) return false;
     }
     return true;
   }
@@ -275,11 +276,11 @@ class WorkerTrack implements Track {
     const nReceived = this.from.length;
     let nSources = 0;
     let nDestinations = 0;
-    for (; nSources < nReceived; nSources++) words[sources + nSources] = (inputs[nSources] ?? 0) + offset;
+    for (; nSources < nReceived; nSources++) words[sources + nSources] = defined(inputs[nSources]) + offset;
     if (input >= 0) words[sources + nSources++] = buffers.input + input;
     if (local !== undefined) for (const { buffer, offset: at } of local.adds) words[sources + nSources++] = buffers[buffer] + at;
     for (; nDestinations < this.to.length; nDestinations++)
-      words[destinations + nDestinations] = (outputs[nDestinations] ?? 0) + offset;
+      words[destinations + nDestinations] = defined(outputs[nDestinations]) + offset;
     if (output >= 0 && !isExclusive) words[destinations + nDestinations++] = buffers.output + output;
     if (local !== undefined)
       for (const { buffer, offset: at } of local.writes) words[destinations + nDestinations++] = buffers[buffer] + at;
@@ -298,9 +299,9 @@ class WorkerTrack implements Track {
       kernels.reduceCopy(type, operator, address, nSources, address + places * 4, nDestinations, 0, bytes);
       return;
     }
-    const source = words[address / 4] ?? 0;
+    const source = defined(words[address / 4]);
     for (let index = 0; index < nDestinations; index++) {
-      const destination = words[address / 4 + places + index] ?? 0;
+      const destination = defined(words[address / 4 + places + index]);
       if (destination !== source) kernels.copy(destination, source, bytes);
     }
   }

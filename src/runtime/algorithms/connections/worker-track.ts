@@ -4,6 +4,7 @@ import { LEAST_IN_PLACE_BYTES, type Connection, type ReceiveConnection, type Sen
 import type { Ends } from './algorithm.js';
 import type { Combiner, Piece } from './combiner.js';
 import { HEADER_BYTES, OWN_WORDS, type Track } from './exchange.js';
+import { defined } from '../../../defined.js';
 
 /** Connections of a worker, as the sets that its moves use by number. */
 export interface ConnectionSets {
@@ -85,7 +86,7 @@ export class WorkerTrack implements Track {
 
   /** A word of the header in front of a message's data. */
   protected wordOf(data: number, word: number): number {
-    return this.combiner.words[(data - HEADER_BYTES) / 4 + word] ?? 0;
+    return defined(this.combiner.words[(data - HEADER_BYTES) / 4 + word]);
   }
 
   protected setWordOf(data: number, word: number, value: number): void {
@@ -122,11 +123,11 @@ export class WorkerTrack implements Track {
     let nSources = 0;
     let nDestinations = 0;
     if (held === 'first') sources[nSources++] = store;
-    for (let i = 0; i < nInputs; i++) sources[nSources++] = (inputs[i] ?? 0) + offset;
+    for (let i = 0; i < nInputs; i++) sources[nSources++] = defined(inputs[i]) + offset;
     if (held === 'last') sources[nSources++] = store;
-    for (let i = 0; i < nOutputs; i++) destinations[nDestinations++] = (outputs[i] ?? 0) + offset;
+    for (let i = 0; i < nOutputs; i++) destinations[nDestinations++] = defined(outputs[i]) + offset;
     if (holds) destinations[nDestinations++] = store;
-    if (again >= 0 && bytes > 0) sources[nSources++] = combiner.destination.read(again, bytes, destinations[0] ?? 0);
+    if (again >= 0 && bytes > 0) sources[nSources++] = combiner.destination.read(again, bytes, defined(destinations[0]));
     combiner.pass(this.moves, sources, nSources, destinations, nDestinations);
   }
 

@@ -13,6 +13,7 @@ import type { Engine } from '../engine.js';
 import { callOfPost, lastCallOf, mismatchAmong } from '../mismatch.js';
 import { teamError } from './team-error.js';
 import { TeamWaitChains } from './team-wait-chains.js';
+import { defined } from '../../../defined.js';
 
 /** The team's abort reason for these errors; all others are `failed`. */
 const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
@@ -188,6 +189,6 @@ export function raiseTeamAbort(team: Team, localRanks: readonly number[], error:
   // The others detect a dead rank or a different call themselves; any other reason is written before the abort word, so that
   // they find it.
   const isSeen = (isOver && about >= 0) || reason === 'mismatch';
-  if (!isSeen) team.recordFailure(packReason(withRank(error, localRanks[team.localRank] ?? 0)));
+  if (!isSeen) team.recordFailure(packReason(withRank(error, defined(localRanks[team.localRank]))));
   team.raiseAbort(reason, about < 0 ? team.localRank : about);
 }

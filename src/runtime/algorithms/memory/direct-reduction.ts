@@ -8,6 +8,7 @@ import { operatorOf } from '../call.js';
 import type { Operand } from '../operand.js';
 import { OPEN, type Posts, STAGED } from './direct-posts.js';
 import type { StagingMemory } from './direct-staging.js';
+import { defined } from '../../../defined.js';
 
 const SUM = operatorCode('sum');
 
@@ -144,7 +145,7 @@ export class Reduction {
     if (!this.#posts.has(rank, OPEN)) return source + (this.#posts.has(rank, STAGED) ? inStage : from);
     const { segment, members } = this.#team;
     const slot = this.#slotOf(rank, bytes);
-    return segment.peerMemory?.read(members[rank] ?? 0, source + from, new Uint8Array(segment.buffer, slot, bytes)) === true
+    return segment.peerMemory?.read(defined(members[rank]), source + from, new Uint8Array(segment.buffer, slot, bytes)) === true
       ? slot
       : -1;
   }

@@ -4,6 +4,7 @@ import { alignedShare } from '../alignment.js';
 import type { ExchangePlan } from './direct-plan.js';
 import { CLOSED, HELPS, OPEN, type Posts, STAGED } from './direct-posts.js';
 import type { Operand } from '../operand.js';
+import { defined } from '../../../defined.js';
 
 /**
  * Shortest block with which the root helps, among more than two ranks: with shorter ones, waiting for it costs more
@@ -28,7 +29,8 @@ export class RootedCopies {
   readonly #source: Operand;
   readonly #destination: Operand;
   #kind = 0;
-  #root = 0;
+  /** -1 in calls of other kinds. */
+  #root = -1;
 
   /** @param source this rank's input, and @param destination its output */
   constructor(rank: number, nRanks: number, plan: ExchangePlan, posts: Posts, source: Operand, destination: Operand) {
@@ -43,22 +45,27 @@ export class RootedCopies {
   /** Begins a call that the plan has begun. */
   start(kind: number, root: number): void {
     this.#kind = kind;
-    this.#root = root;
+    this.#root = isFromRoot(kind) || kind === callKinds.gather ? root : -1;
   }
 
   /** Flags of this rank's post: set if it is a root that helps. */
   helpFlags(): number {
-    if (this.#rank !== this.#root || (!isFromRoot(this.#kind) && this.#kind !== callKinds.gather)) return 0;
+    if (this.#rank !== this.#root) return 0;
     const { takeBytes, takeFrom, takeTo } = this.#plan;
-    const isWorthIt = this.#nRanks === 2 || (takeBytes[this.#rank] ?? 0) >= HELPED_BYTES;
+    const isWorthIt = this.#nRanks === 2 || defined(takeBytes[this.#rank]) >= HELPED_BYTES;
     if (!isWorthIt || !this.#source.placed || !this.#destination.placed) return 0;
-    const isThere = this.#destination.address(takeTo[this.#rank] ?? 0) === this.#source.address(takeFrom[this.#rank] ?? 0);
+    const isThere =
+      this.#destination.address(defined(takeTo[this.#rank])) === this.#source.address(defined(takeFrom[this.#rank]));
     return isThere ? HELPS : 0;
   }
 
   /** True if the root copies a part of a rank's block. */
   helps(rank: number): boolean {
-    return this.#posts.has(this.#root, HELPS) && !this.#posts.has(rank, isFromRoot(this.#kind) ? CLOSED : STAGED | OPEN);
+    return (
+      this.#root >= 0 &&
+      this.#posts.has(this.#root, HELPS) &&
+      !this.#posts.has(rank, isFromRoot(this.#kind) ? CLOSED : STAGED | OPEN)
+    );
   }
 
   /** Number of bytes of its own block that this rank copies. */
@@ -68,7 +75,7 @@ export class RootedCopies {
 
   /** The root's work: copies the last part of all blocks with which it helps. */
   help(): void {
-    const bytes = this.#plan.takeBytes[this.#rank] ?? 0;
+    const bytes = defined(this.#plan.takeBytes[this.#rank]);
     const done = this.#upToHelp(bytes);
     for (let i = 1; i < this.#nRanks; i++) {
       const r = (this.#rank + i) % this.#nRanks;
@@ -82,22 +89,22 @@ export class RootedCopies {
   put(): void {
     const { partFrom, partBytes } = this.#plan;
     if (this.#rank === this.#root) return;
-    const bytes = this.ownPart(partBytes[0] ?? 0);
+    const bytes = this.ownPart(defined(partBytes[0]));
     if (bytes > 0)
-      this.#source.copyTo(this.#posts.destination(this.#root) + (partFrom[this.#rank] ?? 0), partFrom[0] ?? 0, bytes);
+      this.#source.copyTo(this.#posts.destination(this.#root) + defined(partFrom[this.#rank]), defined(partFrom[0]), bytes);
   }
 
   /** Writes a part of a rank's block to its output. All blocks are alike, so the offset is the same in all outputs. */
   #give(rank: number, from: number, bytes: number): void {
     const { partFrom, takeTo, divided } = this.#plan;
-    const place = this.#posts.destination(rank) + (takeTo[this.#rank] ?? 0);
-    this.#source.copyTo(place + from, (partFrom[divided ? rank : 0] ?? 0) + from, bytes);
+    const place = this.#posts.destination(rank) + defined(takeTo[this.#rank]);
+    this.#source.copyTo(place + from, defined(partFrom[divided ? rank : 0]) + from, bytes);
   }
 
   /** Reads a part of a rank's block from its input. */
   #fetch(rank: number, from: number, bytes: number): void {
     const { takeFrom, takeTo } = this.#plan;
-    this.#destination.write((takeTo[rank] ?? 0) + from, bytes, this.#posts.source(rank) + (takeFrom[rank] ?? 0) + from);
+    this.#destination.write(defined(takeTo[rank]) + from, bytes, this.#posts.source(rank) + defined(takeFrom[rank]) + from);
   }
 
   #upToHelp(bytes: number): number {

@@ -6,6 +6,7 @@ import { alignedShare } from '../alignment.js';
 import type { ExchangePlan } from './direct-plan.js';
 import { type Posts, SPREADS } from './direct-posts.js';
 import type { Operand } from '../operand.js';
+import { defined } from '../../../defined.js';
 
 /**
  * All-gathers and broadcasts of two ranks, in the segment, whose input and outputs exceed the caches. Each rank reads one block
@@ -41,12 +42,12 @@ export class TwoOutputCopy {
     this.#root = root;
     if (nLocalRanks !== 2 || (!this.#isBroadcast && kind !== callKinds.allGather)) return 0;
     const { wholeTakes, takeFrom, takeTo } = this.#plan;
-    const bytes = wholeTakes[this.#isBroadcast ? root : localRank] ?? 0;
+    const bytes = defined(wholeTakes[this.#isBroadcast ? root : localRank]);
     // Two inputs and two outputs of two blocks, or one input and two outputs.
     if ((this.#isBroadcast ? 3 : 6) * bytes <= CACHED_BYTES || !this.#destination.placed) return 0;
     if (!this.#isBroadcast || localRank === root) {
       if (!this.#source.placed) return 0;
-      if (this.#source.address(takeFrom[localRank] ?? 0) === this.#destination.address(takeTo[localRank] ?? 0)) return 0;
+      if (this.#source.address(defined(takeFrom[localRank])) === this.#destination.address(defined(takeTo[localRank]))) return 0;
     }
     return segment.machineCode !== undefined && segment.machineCode.refusal === undefined ? SPREADS : 0;
   }
@@ -56,11 +57,11 @@ export class TwoOutputCopy {
     const me = this.#team.localRank;
     const owner = this.#isBroadcast ? this.#root : me;
     const { takeBytes, takeFrom, takeTo } = this.#plan;
-    const whole = takeBytes[owner] ?? 0;
+    const whole = defined(takeBytes[owner]);
     const half = alignedShare(whole, 2);
     const [from, until] = !this.#isBroadcast ? [0, whole] : me === 0 ? [0, half] : [half, whole];
-    const source = this.#posts.source(owner) + (takeFrom[owner] ?? 0) + from;
-    const to = (takeTo[owner] ?? 0) + from;
+    const source = this.#posts.source(owner) + defined(takeFrom[owner]) + from;
+    const to = defined(takeTo[owner]) + from;
     this.#copy(source, this.#destination.address(to), this.#posts.destination(1 - me) + to, until - from);
   }
 

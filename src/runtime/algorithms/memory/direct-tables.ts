@@ -1,5 +1,6 @@
 import type { Kernels } from '../../device/kernels/kernels.js';
 import type { Team } from '../../device/team.js';
+import { defined } from '../../../defined.js';
 
 /** A rank's table has three columns with one float64 for each rank, all in bytes. */
 const COLUMNS = 3;
@@ -59,8 +60,8 @@ export class PartTables {
     const n = this.#team.nLocalRanks;
     for (let sender = 0; sender < n; sender++) {
       for (let receiver = 0; receiver < n; receiver++) {
-        const sentBytes = this.#number(addresses[sender] ?? 0, SEND_BYTES, receiver);
-        const expectedBytes = this.#number(addresses[receiver] ?? 0, RECEIVE_BYTES, sender);
+        const sentBytes = this.#number(defined(addresses[sender]), SEND_BYTES, receiver);
+        const expectedBytes = this.#number(defined(addresses[receiver]), RECEIVE_BYTES, sender);
         if (sentBytes !== expectedBytes) return { sender, receiver, sentBytes, expectedBytes };
       }
     }
@@ -68,7 +69,7 @@ export class PartTables {
   }
 
   #number(address: number, column: number, rank: number): number {
-    return this.#numbers[address / 8 + column * this.#team.nLocalRanks + rank] ?? 0;
+    return defined(this.#numbers[address / 8 + column * this.#team.nLocalRanks + rank]);
   }
 }
 

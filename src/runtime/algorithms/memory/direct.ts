@@ -11,6 +11,7 @@ import { DirectExchange } from './direct-exchange.js';
 import { Small } from './direct-small.js';
 import { StagingMemory } from './direct-staging.js';
 import { Operand } from '../operand.js';
+import { defined } from '../../../defined.js';
 
 const nothing = new Int32Array(0);
 
@@ -161,7 +162,7 @@ export class Direct {
   #setScalar(type: DataType, scalar: number | bigint): void {
     const words = new Uint32Array(SCALAR_BYTES / 4);
     writeScalar(type, scalar, words.buffer, 0);
-    this.#kernels.setScalar(words[0] ?? 0, words[1] ?? 0);
+    this.#kernels.setScalar(defined(words[0]), defined(words[1]));
   }
 
   // ── all-reduce ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ import { alignedPiece, alignedShare } from '../alignment.js';
 import { kindOf, operatorOf } from '../call.js';
 import { Operand } from '../operand.js';
 import { Scaler } from '../scaler.js';
+import { defined } from '../../../defined.js';
 
 const SUM = operatorCode('sum');
 /** Number of slots: while one is reduced, the next is filled and the one before is emptied. */
@@ -147,7 +148,7 @@ export class Nvls {
   /** A member's last call. */
   posted(member: number): PostedCall {
     const call = this.#place(member, CALL);
-    const word = (i: number): number => this.#words[call + i] ?? 0;
+    const word = (i: number): number => defined(this.#words[call + i]);
     return { sequence: Atomics.load(this.#counters, call), code: word(1), root: word(2), count: word(3) + word(4) * 2 ** 32 };
   }
 
@@ -260,7 +261,7 @@ export class Nvls {
   }
 
   #place(member: number, word: number): number {
-    return (this.view.addresses[member] ?? 0) / 4 + word;
+    return defined(this.view.addresses[member]) / 4 + word;
   }
 }
 

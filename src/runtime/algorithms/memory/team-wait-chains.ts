@@ -1,6 +1,7 @@
 import type { Activity } from '../activity.js';
 import { WaitChains, type Awaited } from '../wait-chains.js';
 import type { Team } from '../../device/team.js';
+import { defined } from '../../../defined.js';
 
 /** Finds the members of a team that hold up a rank in shared memory; see WaitChains. */
 export class TeamWaitChains {
@@ -12,7 +13,7 @@ export class TeamWaitChains {
     readonly team: Team,
     localRanks: readonly number[],
   ) {
-    this.#waitChains = new WaitChains(localRanks[team.localRank] ?? 0);
+    this.#waitChains = new WaitChains(defined(localRanks[team.localRank]));
     this.#members = localRanks.map((peer, local) => ({ peer, waitReport: () => team.waitReport(local) }));
   }
 

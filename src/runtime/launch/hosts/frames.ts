@@ -1,4 +1,5 @@
 import type { Writable } from '#platform/streams';
+import { defined } from '../../../defined.js';
 
 /**
  * Frames between the launcher and its agent on another host, through ssh:
@@ -47,7 +48,7 @@ export class FrameReader {
       const frame = this.#first(HEADER_BYTES + bytes);
       this.#chunks[0] = frame.subarray(HEADER_BYTES + bytes);
       this.#bytes -= HEADER_BYTES + bytes;
-      this.#take(frame[4] ?? 0, frame.subarray(HEADER_BYTES, HEADER_BYTES + bytes));
+      this.#take(defined(frame[4]), frame.subarray(HEADER_BYTES, HEADER_BYTES + bytes));
     }
   }
 

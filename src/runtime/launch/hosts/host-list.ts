@@ -3,6 +3,7 @@ import { InputError, InvalidUsageError } from '../../../errors.js';
 import { didYouMean } from '../../../suggest.js';
 import { hostname, isIP, isIPv6, networkInterfaces } from '../../platform/platform.js';
 import type { RankRange } from '../local-ranks.js';
+import { defined } from '../../../defined.js';
 
 /** A host of the user's list. */
 export interface Host {
@@ -111,7 +112,7 @@ export function placeRanks(hosts: readonly Host[], nRanks: number | undefined, r
   const total = nRanks ?? available;
   if (total === 0) throw usage('the hosts take no rank: give one of them a number above 0, as in a:4');
   if (isCounted && total > available) {
-    const raised = (slots[0] ?? 0) + total - available;
+    const raised = defined(slots[0]) + total - available;
     throw usage(
       `${total} ranks do not fit on the hosts, which take ${available}: ${remedy ?? `raise their numbers (${hosts[0]?.name ?? 'a'}:${raised})`}`,
     );
@@ -120,7 +121,7 @@ export function placeRanks(hosts: readonly Host[], nRanks: number | undefined, r
   const share = (index: number) => Math.floor(total / hosts.length) + (index < total % hosts.length ? 1 : 0);
   let first = 0;
   return hosts.flatMap((host, index) => {
-    const count = isCounted ? Math.min(slots[index] ?? 0, total - first) : share(index);
+    const count = isCounted ? Math.min(defined(slots[index]), total - first) : share(index);
     const ranks = { first, count, total };
     first += count;
     return count === 0 ? [] : [{ host, ranks }];

@@ -13,6 +13,7 @@ import { isThisHost, type HostPlacement } from './host-list.js';
 import { endsOf, meetingAddress } from './meeting-host.js';
 import { HostRefusal, RemoteRanks, type Readiness } from './remote-ranks.js';
 import { byHand, sshCommand, type RemotePrograms } from './ssh.js';
+import { defined } from '../../../defined.js';
 
 interface HostsLaunchOptions extends JobOptions {
   readonly placements: readonly HostPlacement[];
@@ -46,7 +47,7 @@ const MORE_FAILURES_MS = 1000;
 export async function launchOnHosts(options: HostsLaunchOptions): Promise<number> {
   const { placements, env, graceMs, timeoutMs } = options;
   const heartbeatMs = seconds(env, 'TCCL_HEARTBEAT', DEFAULT_HEARTBEAT_SECONDS) * 1000;
-  const total = placements[0]?.ranks.total ?? 0;
+  const total = defined(placements[0]).ranks.total;
   const here = placements.find(({ host }) => isThisHost(host.name));
   const there = placements.filter((placement) => placement !== here);
   const { run, refusal: own } = commandsHere(here, options);
@@ -58,7 +59,7 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
   const connecting = new Connecting(remote, options, own);
   try {
     const greetings = await connecting.all((group) => group.greeted);
-    const seenAs = endsOf(greetings[0]?.sshConnection ?? '').client;
+    const seenAs = endsOf(defined(greetings[0]).sshConnection).client;
     const choosesHere = placements[0] === here && options.address === undefined;
     const hereAddress = choosesHere
       ? await (remote.length === 0 ? freeAddress('127.0.0.1') : meetingAddress(env, seenAs))
@@ -85,7 +86,7 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
     });
     const meetingPoint =
       options.address === undefined
-        ? chosenMeetingPoint(hereAddress ?? ready[0]?.address ?? '')
+        ? chosenMeetingPoint(hereAddress ?? defined(ready[0]).address ?? '')
         : meetingPointAt(options.address);
     connecting.done();
 

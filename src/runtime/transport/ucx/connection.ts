@@ -12,6 +12,7 @@ import { INBOX_BYTES, type UcxMemory } from './memory.js';
 import { NOTE_HEADER_BYTES, noteKinds, noteWords, REPORT_BYTES } from './notes.js';
 import type { UcxEndpoint, UcxWorker } from './worker.js';
 import { graceMs } from '../../failure/grace.js';
+import { defined } from '../../../defined.js';
 
 const HELD_BYTES = 48 * 1024;
 
@@ -237,7 +238,7 @@ abstract class UcxConnection implements Connection {
   #take(bytes: number): boolean {
     const { memory } = this;
     const header = memory.inbox >>> 2;
-    const value = memory.words[header + noteWords.value] ?? 0;
+    const value = defined(memory.words[header + noteWords.value]);
     const payload = memory.bytes.subarray(memory.inbox + NOTE_HEADER_BYTES, memory.inbox + Math.max(bytes, NOTE_HEADER_BYTES));
     if (bytes < NOTE_HEADER_BYTES) return false;
     switch (memory.words[header + noteWords.kind]) {
@@ -263,7 +264,7 @@ abstract class UcxConnection implements Connection {
 
   /** The other side has ended the connection. The answer confirms that everything has arrived. */
   #endedThere(error: Error): void {
-    this.postedThere = this.memory.words[(this.memory.inbox >>> 2) + noteWords.posted] ?? 0;
+    this.postedThere = defined(this.memory.words[(this.memory.inbox >>> 2) + noteWords.posted]);
     this.endedThere ??= error;
     this.#leave(noteKinds.goodbye);
   }
@@ -360,13 +361,14 @@ export class UcxSender extends UcxConnection implements SendConnection {
 
   protected override get unreadBytes(): number {
     let bytes = 0;
-    for (let message = this.#credited; message < this.posted; message++) bytes += this.#lengths[message % this.size.steps] ?? 0;
+    for (let message = this.#credited; message < this.posted; message++)
+      bytes += defined(this.#lengths[message % this.size.steps]);
     return bytes;
   }
 
   protected override takeSlots(): void {
     for (let slot = 0; this.#nSending > 0 && slot < this.requests.length; slot++) {
-      const request = this.requests[slot] ?? 0;
+      const request = defined(this.requests[slot]);
       if (request === 0 || !this.isComplete(request)) continue;
       this.requests[slot] = 0;
       this.#nSending--;
@@ -408,14 +410,14 @@ export class UcxReceiver extends UcxConnection implements ReceiveConnection {
       }
     }
     const slot = this.#released % this.size.steps;
-    this.messageBytes = this.#lengths[slot] ?? 0;
+    this.messageBytes = defined(this.#lengths[slot]);
     return this.memory.at(slot);
   }
 
   release(): void {
     if (this.endedHere !== undefined) return;
     const slot = this.#released++ % this.size.steps;
-    this.#owedBytes += this.#lengths[slot] ?? 0;
+    this.#owedBytes += defined(this.#lengths[slot]);
     if (this.postedThere === undefined) this.#receive(slot);
     this.#giveCredits();
   }
@@ -449,7 +451,7 @@ export class UcxReceiver extends UcxConnection implements ReceiveConnection {
     const { ucx } = this.worker;
     while (true) {
       const slot = this.#came % this.size.steps;
-      const request = this.requests[slot] ?? 0;
+      const request = defined(this.requests[slot]);
       const status = request === 0 ? UCS_IN_PROGRESS : ucx.received(request);
       if (status === UCS_IN_PROGRESS) return;
       this.#lengths[slot] = ucx.receivedBytes;

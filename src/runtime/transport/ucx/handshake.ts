@@ -115,8 +115,8 @@ class Session {
 
   tags(): Tags {
     const bytes = derive(this.#secret, 'tags', this.#about);
-    const [data, toReceiver, toSender] = [0, 1, 2].map((index) => bytes.readBigUInt64LE(index * TAG_BYTES));
-    return { data: data ?? 0n, toReceiver: toReceiver ?? 0n, toSender: toSender ?? 0n };
+    const tag = (index: number): bigint => bytes.readBigUInt64LE(index * TAG_BYTES);
+    return { data: tag(0), toReceiver: tag(1), toSender: tag(2) };
   }
 }
 

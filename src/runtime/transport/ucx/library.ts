@@ -1,5 +1,6 @@
 import { SystemError } from '../../../errors.js';
 import { ownRequire } from '../../../own-module.js';
+import { defined } from '../../../defined.js';
 
 /**
  * The calls of UCX that the transport needs. Contexts, workers, endpoints, requests and places in memory are addresses; no
@@ -101,7 +102,7 @@ export function open(soname = SONAME): { readonly ucx: Ucx } | { readonly reason
 }
 
 function firstLine(error: unknown): string {
-  return (error as Error).message.split('\n')[0] ?? '';
+  return defined((error as Error).message.split('\n')[0]);
 }
 
 /*

@@ -114,7 +114,7 @@ test('a rank that waits while another finds that their parts differ names the sa
   const begin = ({ rank, engine, segment }: Member) => {
     const sent = rank === 1 ? [2, 2, 3] : [2, 2, 2];
     const arrays = { send: segment.alloc(Int32Array, 7), recv: segment.alloc(Int32Array, 6) };
-    const details = { counts: sent, recvCounts: [2, 2, 2] };
+    const details = { counts: sent, displacements: [0, 2, 4], recvCounts: [2, 2, 2], recvDisplacements: [0, 2, 4] };
     return engine.begin({ code, type: int32, root: 0, ...arrays, count: 0, details }, 0);
   };
   const [first, second, waiting] = members as [Member, Member, Member];
