@@ -8,7 +8,7 @@ import { GpuMemory } from './gpu-memory.js';
 
 /**
  * Opens a WebGPU device for calls of the ranks of `comm` on its buffers. Every rank calls it, each with a device of its own or,
- * as threads of one process may, with one that it shares.
+ * as ranks of one thread may, with one that they share.
  *
  * @param device a `GPUDevice`; without one, the platform's default adapter makes it, with all its limits and `shader-f16`
  * @throws InvalidArgumentError `ARGUMENT_TYPE`; InvalidUsageError `UNSUPPORTED` without WebGPU or an adapter; RemoteError

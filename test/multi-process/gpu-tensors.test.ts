@@ -1,10 +1,10 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { environment, missing as missingDawn, repository, resultsOf } from './dawn.js';
+import { environment, missing as missingDawn } from './dawn.js';
+import { forEach, ranksOf, started } from './device-ranks.js';
 
 const folder = fileURLToPath(new URL('../tensors', import.meta.url));
 const missing = existsSync(`${folder}/node_modules/@tensorflow/tfjs-backend-webgpu`)
@@ -12,12 +12,10 @@ const missing = existsSync(`${folder}/node_modules/@tensorflow/tfjs-backend-webg
   : ' (needs: npm ci --ignore-scripts --prefix test/tensors)';
 
 /** Runs a job of test/tensors/webgpu.mjs. Returns what each rank said, in the order of ranks. */
-function run(nRanks: number, job: readonly string[]): readonly unknown[] {
-  const words = ['dist/cli/main.js', 'run', '-n', String(nRanks), '--', 'node', `${folder}/webgpu.mjs`, ...job];
-  return resultsOf(spawnSync(process.execPath, words, { cwd: repository, env: environment, encoding: 'utf8' }));
-}
+const run = (nRanks: number, job: readonly string[]): readonly unknown[] =>
+  started(ranksOf(nRanks, ['node', `${folder}/webgpu.mjs`, ...job]), environment);
 
-const both = <T>(of: (rank: number) => T): readonly T[] => [of(0), of(1)];
+const both = <T>(of: (rank: number) => T): readonly T[] => forEach(2, of);
 
 describe.skipIf(missing)(`tensors in GPUBuffers${missing}`, () => {
   it('of TensorFlow.js are reduced, gathered and broadcast, and none stays behind', () => {

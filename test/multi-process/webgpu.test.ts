@@ -76,6 +76,12 @@ describe.skipIf(missing)(`buffers of WebGPU in threads of Node.js${missing}`, ()
   it('are exchanged', () => {
     expect(runThreads(2, ['collectives'])).toEqual(forEach(2, () => ({ calls: 240, wrong: [] })));
   });
+
+  it('are exchanged by ranks of one thread, which share a device', () => {
+    const runInOneThread = (check: string): readonly unknown[] => started([`${folder}/one-thread.mjs`, check], environment);
+    expect(runInOneThread('collectives')).toEqual(forEach(2, () => ({ calls: 240, wrong: [] })));
+    expect(runInOneThread('others')).toEqual(forEach(2, (rank) => othersOf(rank, 2)));
+  });
 });
 
 describe.skipIf(missing)(`examples/gpu${missing}`, () => {
