@@ -32,7 +32,8 @@ export async function runJob(job: Job, makeCode: MakeCode): Promise<JobResult> {
   const rejected = (reason: unknown): void => void broken.push(`a rejection without a handler: ${textOf(reason)}`);
   process.on('unhandledRejection', rejected);
   const programs = Array.from({ length: job.nRanks }, (_, rank) => {
-    const { init } = makeCode(machineOf(world, network, rank, job.nRanks));
+    const { init, enter } = makeCode(machineOf(world, network, rank, job.nRanks));
+    world.enters.set(rank, enter);
     const program = new RankProgram(world, job, rank, init, `${network.addressOf(0)}:29500`);
     const lateMs = job.faults.reduce((sum, fault) => (fault.kind === 'late' && fault.rank === rank ? fault.byMs : sum), 0);
     world.after(lateMs + world.random.integer(0, 300), rank, () => {

@@ -36,6 +36,8 @@ export class World {
   readonly trace: TraceLine[] = [];
   /** Errors that ranks threw into their event loops, which would end a process. */
   readonly thrown: { readonly rank: number; readonly error: unknown }[] = [];
+  /** Called before an event of a rank. */
+  readonly enters = new Map<number, () => void>();
   nowMs = 0;
   #order = 0;
   readonly #heap: Event[] = [];
@@ -139,6 +141,7 @@ export class World {
         continue;
       }
       try {
+        if (event.rank !== undefined) this.enters.get(event.rank)?.();
         event.run();
       } catch (error) {
         if (event.rank === undefined) throw error;
