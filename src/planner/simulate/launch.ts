@@ -2,21 +2,30 @@ import type { Generation } from '../tuning/constants.js';
 import type { CallPlan } from './call-plan.js';
 import type { Environment } from './environment.js';
 import type { Physics } from './physics.js';
+import type { Conditions } from './rates.js';
 
 /** Exponent by which the time of a call and that of its launches are joined. */
 const LAUNCH_CROWDING = 4;
 
+/** Boost clocks of NVIDIA's data sheets, GHz: of the GPU that was measured for a generation, and of its PCIe cards. */
+const measuredGHz: Readonly<Partial<Record<Generation, number>>> = { ampere: 1.41, blackwell: 1.965 };
+const cardGHz: Readonly<Record<number, number>> = { 86: 1.74, 89: 2.52, 120: 2.6 };
+
+/** Time of a kernel that starts and ends: as many cycles on a card as on the measured GPU of its generation. */
+export function kernelLaunchUs({ physics, generation, compCap }: Conditions): number {
+  const cards = cardGHz[compCap];
+  const ratio = cards === undefined ? 1 : (measuredGHz[generation] ?? cards) / cards;
+  return physics.of[generation].launchUs * ratio;
+}
+
 /** Time before the first move: the kernel's launch, and its setup. */
-export function startUs(
-  { isPairs, peers, isSwitch }: CallPlan,
-  physics: Physics,
-  generation: Generation,
-  { skewUs = 0 }: Environment,
-): number {
-  const { launchUs, nvlsSetupUs } = physics.of[generation];
+export function startUs({ isPairs, peers, isSwitch }: CallPlan, conditions: Conditions): number {
+  const { physics, generation, environment } = conditions;
+  const { skewUs = 0 } = environment;
+  const { nvlsSetupUs } = physics.of[generation];
   const { pairsSetupUs, pairsPeerUs } = physics.common;
   const pairsUs = isPairs ? pairsSetupUs + pairsPeerUs * (peers - 1) : 0;
-  return launchUs + pairsUs + (isSwitch ? nvlsSetupUs : 0) + skewUs;
+  return kernelLaunchUs(conditions) + pairsUs + (isSwitch ? nvlsSetupUs : 0) + skewUs;
 }
 
 /** Calls that are shorter than their launches wait for these, and a little where both are similar. */

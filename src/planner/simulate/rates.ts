@@ -10,6 +10,8 @@ import { type SharedLinks, sharedCapacityGBps } from './shared-links.js';
 export interface Conditions {
   readonly routes: Routes;
   readonly generation: Generation;
+  /** Compute capability × 10, the least of all ranks. */
+  readonly compCap: number;
   /** Bandwidth of all channels of a node with LL to other nodes; Infinity on one node. */
   readonly llNetGBps: number;
   readonly physics: Physics;

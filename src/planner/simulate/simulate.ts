@@ -28,7 +28,7 @@ import { defaultEnvironment, type Environment } from './environment.js';
 import type { Fabric } from './fabric.js';
 import { areHostsAlike, FOLDED_HOSTS, foldHosts } from './fold.js';
 import { type Interval, intervalOf } from './interval.js';
-import { joined, startUs, withLaunches } from './launch.js';
+import { joined, kernelLaunchUs, startUs, withLaunches } from './launch.js';
 import { timeByPeriods } from './periods.js';
 import { measuredPhysics, type Physics } from './physics.js';
 import type { Conditions } from './rates.js';
@@ -84,7 +84,7 @@ const MOST_KEPT_RANKS = 128;
 export class Simulator {
   readonly #cluster: SimulatedCluster;
   readonly #tuning: Tuning;
-  readonly #ofCluster: Pick<Conditions, 'routes' | 'generation' | 'llNetGBps'>;
+  readonly #ofCluster: Pick<Conditions, 'routes' | 'generation' | 'compCap' | 'llNetGBps'>;
   readonly #connections = new Map<string, CallConnections>();
   readonly #workers = new Map<string, readonly Worker[]>();
   /** Times of moves by call, under the conditions of the last one. */
@@ -104,6 +104,7 @@ export class Simulator {
     this.#ofCluster = {
       routes: new Routes(cluster),
       generation: generationOf(tuning.input.minCompCap),
+      compCap: tuning.input.minCompCap,
       llNetGBps: this.usesNetwork ? llCap(tuning.input) : Infinity,
     };
   }
@@ -189,12 +190,12 @@ export class Simulator {
     const way = chooseWithWindows(this.#tuning, collective, bytes, options);
     if (way.kind === 'general') return undefined;
     const conditions = this.#conditions(options);
-    const { physics, generation, environment } = conditions;
+    const { physics, environment } = conditions;
     const { domainRanks } = this.#tuning.input.symmetric;
     const { dataType = 'float32' } = options;
     const innerUs = windowCallUs(way, { merged: this.#cluster.merged, domainRanks, conditions, collective, bytes, dataType });
     // The start of copy engines is a part of theirs.
-    const launchUs = (way.kind === 'symmetric' ? physics.of[generation].launchUs : 0) + (environment.skewUs ?? 0);
+    const launchUs = (way.kind === 'symmetric' ? kernelLaunchUs(conditions) : 0) + (environment.skewUs ?? 0);
     const timeUs = withLaunches(launchUs + innerUs, physics, environment);
     return {
       timeUs,
@@ -397,8 +398,8 @@ interface LinkDescription {
 export type MessagesOptions = Pick<SimulateOptions, 'environment' | 'physics' | 'onSlice'>;
 
 /** Time of a call with the start of its kernels. */
-function startedUs(plan: CallPlan, { physics, generation, environment }: Conditions, innerUs: number): number {
-  return withLaunches(startUs(plan, physics, generation, environment) + innerUs, physics, environment);
+function startedUs(plan: CallPlan, conditions: Conditions, innerUs: number): number {
+  return withLaunches(startUs(plan, conditions) + innerUs, conditions.physics, conditions.environment);
 }
 
 function listener(

@@ -138,6 +138,17 @@ describe('simulated time', () => {
     expect((time(pairsBlockRatio / 2) - time(pairsBlockRatio)) / chunkUs).toBeGreaterThan(8);
   });
 
+  it('of a small call on cards of a faster clock is shorter: a launch takes as many cycles', () => {
+    const time = (launchUs: number) =>
+      simulator('pcie-2-l40s', 1).simulate('AllGather', 1024, {
+        physics: withPhysics(measuredPhysics, { 'launchUs.ampere': launchUs }),
+      })!.timeUs;
+    // Boost clocks of 1.41 and 2.52 GHz.
+    expect(time(10) - time(0)).toBeCloseTo((10 * 1.41) / 2.52, 6);
+    // Two L40S take 5.3 us (docs/notes/measured/aiconfigurator.csv).
+    expect(Math.abs(time(measuredPhysics.of.ampere.launchUs) / 5.3 - 1)).toBeLessThan(0.2);
+  });
+
   it('of one rank is undefined', () => {
     expect(simulator('dgx-h100', 1, { gpus: 1 }).simulate('AllReduce', MiB)).toBeUndefined();
   });
