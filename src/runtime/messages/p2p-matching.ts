@@ -212,7 +212,7 @@ export class Matching {
   #takeKept(peer: Peer): void {
     if (peer.kept.length === 0) return;
     for (let receive = peer.receives; receive !== undefined; receive = receive.next) {
-      if (receive.met) continue;
+      if (receive.met || receive.isKept) continue;
       const wanted = receive;
       const at = peer.kept.findIndex(({ tag }) => accepts(wanted.tag, tag));
       const message = peer.kept[at];
@@ -256,6 +256,19 @@ export function unlink(peer: Peer, queue: QueueName, transfer: Transfer): void {
   if (before === undefined) peer[queue] = transfer.next;
   else before.next = transfer.next;
   if (peer[lastOf[queue]] === transfer) peer[lastOf[queue]] = before;
+}
+
+/** Adds the receive of the next part of what another one began. */
+export function addNextPart(peer: Peer, transfer: Transfer): void {
+  const first = peer.receives;
+  if (first?.isKept !== true) {
+    addFirst(peer, 'receives', transfer);
+    return;
+  }
+  // A message that is being kept comes first: it is that part, or before it.
+  transfer.next = first.next;
+  first.next = transfer;
+  if (peer.lastReceive === first) peer.lastReceive = transfer;
 }
 
 /** Adds a transfer before all others of a queue. */

@@ -13,7 +13,7 @@ import { Links, type LinksParts, type Peer } from './p2p-links.js';
 import { EAGER_BYTES, PACKED_BYTES, type Inbox } from './p2p-mailbox.js';
 import { Passage } from './passage.js';
 import type { SocketInlet } from './p2p-socket.js';
-import { addFirst, Matching, unlink } from './p2p-matching.js';
+import { addNextPart, Matching, unlink } from './p2p-matching.js';
 import { ANY_TAG, AnyReceive, Transfer, transferMismatch, type TransferOwner } from './p2p-transfer.js';
 import { WaitReports } from './p2p-wait-reports.js';
 
@@ -210,12 +210,12 @@ export class PointToPoint {
     return true;
   }
 
-  /** Queues a receive before all others from a rank; see TransferOwner. */
+  /** Queues the receive of the next part of what another receive began, before all others from a rank; see TransferOwner. */
   addNext(rank: number, array: NumericArray, type: DataType, owner: TransferOwner, tag: number): void {
     const peer = this.links.of(rank);
     const transfer = this.prepare(false, rank, array, type, owner, tag);
     this.inFlight.add(peer);
-    addFirst(peer, 'receives', transfer);
+    addNextPart(peer, transfer);
     this.#begun(transfer);
     this.recordWait(transfer);
   }

@@ -315,6 +315,47 @@ test('a mailbox takes no more memory than its messages need, and gives it back w
   expect(used()).toBe(before);
 });
 
+test('a probe that passes several messages with one tag leaves each as it was sent', () => {
+  const [a, b] = ranks(2) as [Rank, Rank];
+  const settled = (): void => undefined;
+  const tags = [1, 1, 3, 1, 3, 2];
+  for (const [i, tag] of tags.entries()) a.p2p.add(true, 1, Int32Array.of(i), int32, { settled }, tag);
+  a.p2p.progress();
+  let found: unknown;
+  for (let turn = 0; turn < 20 && (found = b.p2p.matching.peek(0, 2)) === undefined; turn++) b.p2p.progress();
+  expect(found).toMatchObject({ tag: 2, count: 1 });
+  const rooms = tags.map(() => new Int32Array(1).fill(-1));
+  for (const [i, room] of rooms.entries()) b.p2p.add(false, 0, room, int32, { settled }, tags[i]);
+  b.p2p.progress();
+  expect(rooms.map(([value]) => value)).toEqual([0, 1, 2, 3, 4, 5]);
+});
+
+test('the next part of what a receive began is received while it is being kept', () => {
+  const [a, b] = ranks(2) as [Rank, Rank];
+  const settled = (): void => undefined;
+  const long = Int32Array.from({ length: 400_000 }, (_, i) => i * 3);
+  for (const array of [Int32Array.of(7), long, Int32Array.of(8)]) a.p2p.add(true, 1, array, int32, { settled }, 5);
+  a.p2p.add(true, 1, Int32Array.of(9), int32, { settled }, 4);
+  const [head, rest, other, last] = [1, long.length, 1, 1].map((count) => new Int32Array(count)) as [
+    Int32Array,
+    Int32Array,
+    Int32Array,
+    Int32Array,
+  ];
+  b.p2p.add(false, 0, other, int32, { settled }, 4);
+  // All of the first message, and the beginning of the second one.
+  a.p2p.progress();
+  b.p2p.progress();
+  b.p2p.add(false, 0, head, int32, { settled: () => b.p2p.addNext(0, rest, int32, { settled }, 5) }, 5);
+  b.p2p.add(false, 0, last, int32, { settled }, 5);
+  for (let turn = 0; a.p2p.inFlight.pending + b.p2p.inFlight.pending > 0; turn++) {
+    b.p2p.progress();
+    a.p2p.progress();
+    if (turn > 1000) throw new Error('they wait for each other');
+  }
+  expect([head[0], rest.every((value, i) => value === long[i]), last[0], other[0]]).toEqual([7, true, 8, 9]);
+});
+
 test('messages with tags, and receives of any rank, match in the order of each source and of receives', () => {
   const all = ranks(3);
   const step = fc.oneof(
