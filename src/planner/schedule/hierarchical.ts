@@ -28,8 +28,8 @@ import { ConnectionTable, type Schedule, type ScheduledCall, type Worker } from 
  *     owner   see ShareMoves and ExchangeMoves (hierarchical-moves.ts)
  *     down    the owner ──► its range of the output
  *
- * A rank has one worker for each share and direction. The runtime executes these moves (runtime/algorithms/connections/hierarchical.ts), the
- * verifier checks them.
+ * A rank has one worker for each share and direction. The runtime executes these moves
+ * (runtime/algorithms/connections/hierarchical.ts), the verifier checks them.
  */
 
 /** The work of one rank in one share. */

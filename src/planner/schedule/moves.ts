@@ -1,8 +1,8 @@
 import type { Local, Move } from './schedule.js';
 
 /*
- * Moves of workers as state machines. The runtime executes them (runtime/algorithms/connections/worker-track.ts); eachMove() makes a
- * schedule of them, for the verifier and the simulator.
+ * Moves of workers as state machines. The runtime executes them (runtime/algorithms/connections/worker-track.ts); eachMove()
+ * makes a schedule of them, for the verifier and the simulator.
  */
 
 /**
