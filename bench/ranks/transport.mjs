@@ -19,8 +19,7 @@ import { SocketTransport } from '../../dist/runtime/transport/socket.js';
 const { transport: name, rank, memory, slotBytes, bytes, repeats, mode } = workerData;
 const other = 1 - rank;
 const segment = name === 'shm' ? Segment.ofThreads(memory, rank, 2) : Segment.alone();
-const loaded = loadLibc();
-const libc = 'libc' in loaded ? loaded.libc : undefined;
+const { libc } = loadLibc();
 
 /** Exchanges a value with the other thread. @param {unknown} mine @returns {Promise<any>} */
 function exchange(mine) {

@@ -10,11 +10,11 @@ export type StateReader = (socket: Socket) => TcpState | undefined;
  * all, which takes milliseconds and is read once.
  */
 export function readStates(): StateReader {
-  const loaded = loadLibc();
+  const { libc } = loadLibc();
   let table: ReadonlyMap<string, TcpState> | undefined;
   return (socket) => {
     const { fd } = (socket as { readonly _handle?: { readonly fd?: unknown } | null })._handle ?? {};
-    if ('libc' in loaded && typeof fd === 'number') return fd < 0 ? undefined : loaded.libc.tcpState(fd);
+    if (libc !== undefined && typeof fd === 'number') return fd < 0 ? undefined : libc.tcpState(fd);
     table ??= tableOfStates();
     return table.get(`${socket.localPort} ${socket.remotePort}`);
   };

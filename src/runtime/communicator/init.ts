@@ -131,8 +131,7 @@ function setUpHere(
   stop: AbortSignal,
 ): Promise<CommunicatorParts> {
   const { rank, nRanks } = bootstrap;
-  const loaded = loadLibc();
-  const libc = 'libc' in loaded ? loaded.libc : undefined;
+  const { libc } = loadLibc();
   const goHome = wayHome(bootstrap, libc, settings);
   let doubt: string | undefined;
   const steps: SetUpSteps = {

@@ -1,7 +1,7 @@
 import { process } from '#platform/process';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
-import { loadLibc, type Libc } from '../device/libc.js';
+import { loadLibc, type Libc, type LoadedLibc } from '../device/libc.js';
 import { PeerMemory, probeWord, type ProbeWord } from '../device/peer-memory.js';
 import { reaches } from '../device/rank-lines.js';
 import { MAX_LOCAL_RANKS, Segment } from '../device/segment.js';
@@ -68,13 +68,13 @@ export async function joinSegment(
   }
   if (nLocalRanks === 1) return { segment: await alone(loaded), shared: true, reason: undefined };
 
-  const usable = allowed.sharedMemory ? loaded : { reason: 'TCCL_SHM_DISABLE=1' };
-  const libc = 'libc' in usable ? usable.libc : undefined;
+  const usable: LoadedLibc = allowed.sharedMemory ? loaded : { reason: 'TCCL_SHM_DISABLE=1' };
+  const { libc } = usable;
   const made = localRank === 0 ? await makeFile(libc, nLocalRanks) : {};
   try {
     const mine: Offer =
       made.file === undefined
-        ? { reason: made.reason ?? ('reason' in usable ? usable.reason : 'unknown') }
+        ? { reason: made.reason ?? usable.reason ?? 'unknown' }
         : { path: descriptorPath(process.pid, made.file.fd), bytes: made.file.bytes };
     const offer = decodeJson(await bootstrap.broadcast(encodeJson(mine), localRanks[0] ?? bootstrap.rank, 'host')) as Offer;
 
@@ -87,7 +87,7 @@ export async function joinSegment(
       } catch (error) {
         reason = (error as Error).message;
       }
-    } else if ('reason' in usable) reason = usable.reason;
+    } else if (usable.reason !== undefined) reason = usable.reason;
 
     const here = probeWordIn(usable, allowed);
     const outcome: Outcome =
@@ -109,21 +109,20 @@ export async function joinSegment(
   }
 }
 
-type Loaded = ReturnType<typeof loadLibc>;
-
-async function alone(loaded: Loaded): Promise<Segment> {
-  return Segment.alone(await memoryAfterOthers(), 'libc' in loaded ? loaded.libc : undefined);
+async function alone(loaded: LoadedLibc): Promise<Segment> {
+  return Segment.alone(await memoryAfterOthers(), loaded.libc);
 }
 
 /** Address at which others may read this rank's private memory, if allowed. */
-function probeWordIn(loaded: Loaded, { peerMemory }: Allowed): ProbeWord | undefined {
-  return peerMemory && 'libc' in loaded ? probeWord(loaded.libc) : undefined;
+function probeWordIn(loaded: LoadedLibc, { peerMemory }: Allowed): ProbeWord | undefined {
+  return peerMemory && loaded.libc !== undefined ? probeWord(loaded.libc) : undefined;
 }
 
 /** Tests whether the ranks can read each other's private memory. It is used only if all can. */
-function seePeers(segment: Segment, loaded: Loaded, others: readonly (ProbeWord | undefined)[]): void {
+function seePeers(segment: Segment, loaded: LoadedLibc, others: readonly (ProbeWord | undefined)[]): void {
   const known = others.filter((other) => other !== undefined);
-  if ('libc' in loaded && known.length === others.length) segment.peerMemory = new PeerMemory(segment.ranks, loaded.libc, known);
+  if (loaded.libc !== undefined && known.length === others.length)
+    segment.peerMemory = new PeerMemory(segment.ranks, loaded.libc, known);
   else segment.ranks.setReach(reaches.notAll);
 }
 

@@ -8,7 +8,7 @@ import { createMemory } from '../device/shared-memory.js';
  */
 export function threadMemory(nRanks: number): { readonly memory: WebAssembly.Memory; readonly end: () => void } {
   const memory = createMemory();
-  const loaded = loadLibc();
-  const isShown = 'libc' in loaded && Number.isInteger(nRanks) && nRanks > 0 && nRanks <= MAX_LOCAL_RANKS;
-  return { memory, end: isShown ? Segment.show(memory, nRanks, loaded.libc) : () => undefined };
+  const { libc } = loadLibc();
+  const isShown = libc !== undefined && Number.isInteger(nRanks) && nRanks > 0 && nRanks <= MAX_LOCAL_RANKS;
+  return { memory, end: isShown ? Segment.show(memory, nRanks, libc) : () => undefined };
 }

@@ -161,15 +161,19 @@ const MOST_READ_BYTES = 2 ** 30;
 /** Size of a set of cores: 8192 of them. */
 const MASK_BYTES = 1024;
 
-let loaded: { readonly libc: Libc } | { readonly reason: string } | undefined;
+/** The C library, or the reason why it cannot be called here. */
+export type LoadedLibc =
+  { readonly libc: Libc; readonly reason?: undefined } | { readonly libc?: undefined; readonly reason: string };
 
-/** The C library, or the reason why it cannot be called here. Loaded once in each thread. */
-export function loadLibc(): { readonly libc: Libc } | { readonly reason: string } {
+let loaded: LoadedLibc | undefined;
+
+/** Loads the C library, once in each thread. */
+export function loadLibc(): LoadedLibc {
   loaded ??= open();
   return loaded;
 }
 
-function open(): { readonly libc: Libc } | { readonly reason: string } {
+function open(): LoadedLibc {
   if (process.platform !== 'linux') return { reason: `shared memory between processes needs Linux, this is ${process.platform}` };
   if (!['x64', 'arm64', 'riscv64', 'loong64'].includes(process.arch))
     return { reason: `${process.arch} is not a 64-bit platform of tccl` };

@@ -355,9 +355,5 @@ let ofThread: Progress | undefined;
 
 /** Progress of this thread. */
 export function progressHere(): Progress {
-  if (ofThread === undefined) {
-    const loaded = loadLibc();
-    ofThread = new Progress('libc' in loaded ? loaded.libc : undefined);
-  }
-  return ofThread;
+  return (ofThread ??= new Progress(loadLibc().libc));
 }

@@ -36,8 +36,7 @@ const {
   limitMs: usualMs,
   buffer,
 } = workerData as DirectThreadData;
-const loaded = loadLibc();
-const libc = 'libc' in loaded ? loaded.libc : undefined;
+const { libc } = loadLibc();
 const segment = Segment.inThread(place, libc);
 const engine = new DirectEngine(new Team(segment, address, members, false, stageBytes), localRanks, libc, smallBytes, stageBytes);
 const memory = new EngineThreadMemory(buffer);

@@ -6,8 +6,8 @@ import { tablesMemoryBytes } from '../algorithms/memory/direct-tables.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { SystemError } from '../../errors.js';
-import { doingInTeam, raiseTeamAbort } from '../algorithms/memory/direct-engine.js';
-import { TeamWaitChains } from '../algorithms/memory/team-wait-chains.js';
+import { raiseTeamAbort } from '../algorithms/memory/direct-engine.js';
+import { TeamWaitChains } from '../algorithms/memory/team-engine.js';
 import type { DirectThreadData } from './direct-thread.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import { ThreadEngine, type EngineThread } from './thread-engine.js';
@@ -70,7 +70,7 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
     rank: defined(localRanks[team.localRank]),
     nRanks: localRanks.length,
     keepsTime: false,
-    others: { readReports, doing: (rank) => doingInTeam(team, localRanks, waitChains, rank) },
+    others: { readReports, doing: (rank) => waitChains.doingOrLast(rank) },
   });
 }
 

@@ -73,8 +73,7 @@ const warn = (about: string): void => {
   if (given.takesWarnings) post({ kind: 'warning', text });
   else warnNow(text);
 };
-const loaded = loadLibc();
-const libc = 'libc' in loaded ? loaded.libc : undefined;
+const { libc } = loadLibc();
 const segment = Segment.inThread(given.segment, libc);
 const team = new Team(segment, given.team.address, given.team.members);
 const memory = new EngineThreadMemory(given.buffer);

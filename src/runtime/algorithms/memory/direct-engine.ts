@@ -1,18 +1,13 @@
 import type { EngineCall } from '../queued-call.js';
 import { describeCall, type Call } from '../call.js';
-import { PARK_AFTER_MS } from '../../progress/backoff.js';
-import type { WakeSources } from '../../progress/parking.js';
-import type { Activity } from '../activity.js';
 import { Direct } from './direct.js';
 import { PENDING } from '../../device/kernels/kernels.js';
 import type { Libc } from '../../device/libc.js';
 import type { AbortReason, Team } from '../../device/team.js';
 import { withRank, type ErrorCode, type TcclError } from '../../../errors.js';
 import { packReason } from '../../failure/transfer.js';
-import type { Engine } from '../engine.js';
-import { callOfPost, lastCallOf, mismatchAmong } from '../mismatch.js';
-import { teamError } from './team-error.js';
-import { TeamWaitChains } from './team-wait-chains.js';
+import { callOfPost, mismatchAmong } from '../mismatch.js';
+import { TeamEngine } from './team-engine.js';
 import { defined } from '../../../defined.js';
 
 /** The team's abort reason for these errors; all others are `failed`. */
@@ -28,12 +23,8 @@ const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
 const PHASES = 4;
 
 /** The algorithm `direct` as an engine: with detection and reporting of failures. */
-export class DirectEngine implements Engine {
-  readonly blocking = true;
-  readonly polled = true;
-  readonly parkAfterMs = PARK_AFTER_MS;
+export class DirectEngine extends TeamEngine {
   readonly #direct: Direct;
-  readonly #waitChains: TeamWaitChains;
   /** True while a call waits. */
   #waits = false;
   /** The member that had left when check() looked last, the step that waited for it, and whether the call was polled since. */
@@ -44,15 +35,9 @@ export class DirectEngine implements Engine {
    * @param smallBytes see Direct
    * @param leastStageBytes see StagingMemory
    */
-  constructor(
-    readonly team: Team,
-    readonly localRanks: readonly number[],
-    libc: Libc | undefined,
-    smallBytes: number,
-    leastStageBytes?: number,
-  ) {
+  constructor(team: Team, localRanks: readonly number[], libc: Libc | undefined, smallBytes: number, leastStageBytes?: number) {
+    super(team, localRanks);
     this.#direct = new Direct(team, libc, smallBytes, leastStageBytes);
-    this.#waitChains = new TeamWaitChains(team, localRanks);
   }
 
   begin(call: EngineCall, spins: number, mark = 0): number {
@@ -74,25 +59,13 @@ export class DirectEngine implements Engine {
     return kernels.operationNumber() * PHASES + kernels.phaseNumber();
   }
 
-  wakeOn(sources: WakeSources): void {
-    sources.addTeam(this.team);
-  }
-
-  check(): void {
+  /** Posts from before a rank left are valid. */
+  protected leaver(): number | undefined {
     const { team } = this;
-    const abort = team.abort();
-    if (abort !== undefined) throw this.#error(abort.reason, abort.localRank);
-
-    const dead = team.findDead();
-    if (dead >= 0) throw this.#error('died', dead);
-
-    // Before the check for departed ranks: posts from before a rank left are valid.
     const awaited = team.kernels.waitingFor();
     const unread = this.#direct.unread().find((member) => team.hasLeft(member));
-    if (unread !== undefined) throw this.#error('closed', unread);
-    const gone = awaited < team.nLocalRanks && team.hasLeft(awaited);
-    if (!gone) return;
-    if (callOfPost(team, awaited) === undefined || this.#hasLeftWithin(awaited)) throw this.#error('closed', awaited);
+    if (unread !== undefined || awaited >= team.nLocalRanks || !team.hasLeft(awaited)) return unread;
+    return callOfPost(team, awaited) === undefined || this.#hasLeftWithin(awaited) ? awaited : undefined;
   }
 
   /**
@@ -106,27 +79,15 @@ export class DirectEngine implements Engine {
     return before.wasPolled && before.member === member && before.step === step;
   }
 
-  late(limitMs: number): number[] {
-    return this.#waitChains.find(this.#awaited(), limitMs);
-  }
-
-  reportWait(limitMs: number, activity: Activity): readonly number[] {
-    return this.#waitChains.reportWait(this.#awaited(), limitMs, activity);
-  }
-
-  forwardReport(): void {
-    // Nothing to do: the rank has reported it in the team's memory.
-  }
-
   underWay(): Call | undefined {
     return callOfPost(this.team, this.team.localRank);
   }
 
-  doing(rank: number): string | undefined {
-    return doingInTeam(this.team, this.localRanks, this.#waitChains, rank);
+  override doing(rank: number): string | undefined {
+    return this.waitChains.doingOrLast(rank);
   }
 
-  #awaited(): number[] {
+  protected awaited(): number[] {
     const absent = [...this.localRanks.keys()].filter((local) => callOfPost(this.team, local) === undefined);
     // All have begun, so one has not finished.
     return absent.length > 0 ? absent : [this.team.kernels.waitingFor()];
@@ -144,11 +105,11 @@ export class DirectEngine implements Engine {
   }
 
   #refuse(): never {
-    throw this.#mismatch();
+    throw this.mismatch();
   }
 
-  /** Error for ranks with different calls, from their posts: the same on every rank. */
-  #mismatch(): TcclError {
+  /** From the posts. */
+  protected mismatch(): TcclError {
     const calls = this.localRanks.map((_, local) => callOfPost(this.team, local));
     const texts = new Set(calls.map((call) => call && describeCall(call)));
     const areEqual = texts.size === 1 && !texts.has(undefined);
@@ -160,24 +121,6 @@ export class DirectEngine implements Engine {
       (local) => this.#direct.partsOf(local),
     );
   }
-
-  #error(reason: AbortReason, localRank: number): TcclError {
-    return reason === 'mismatch' ? this.#mismatch() : teamError(this.team, this.localRanks, reason, localRank);
-  }
-}
-
-/** Text of the activity of a rank that holds up a *direct* call; see Engine. */
-export function doingInTeam(
-  team: Team,
-  localRanks: readonly number[],
-  waitChains: TeamWaitChains,
-  rank: number,
-): string | undefined {
-  const waits = waitChains.doing(rank);
-  const local = localRanks.indexOf(rank);
-  if (waits !== undefined || local < 0) return waits;
-  const last = lastCallOf(team, local);
-  return last === undefined ? 'no call yet' : `last call ${describeCall(last)}`;
 }
 
 /** Reports the failure of the communicator, with its reason, to the other members of a team. */

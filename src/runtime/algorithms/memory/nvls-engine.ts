@@ -1,37 +1,27 @@
 import type { EngineCall } from '../queued-call.js';
 import type { Bootstrap } from '../../bootstrap/bootstrap.js';
 import { decodeCall, type Call } from '../call.js';
-import { PARK_AFTER_MS } from '../../progress/backoff.js';
-import type { WakeSources } from '../../progress/parking.js';
-import type { Activity } from '../activity.js';
 import { Nvls, NVLS_BYTES } from './nvls.js';
 import { MISMATCH } from '../../device/kernels/kernels.js';
 import type { Libc } from '../../device/libc.js';
 import { Multicast } from '../../device/multicast.js';
 import type { Team } from '../../device/team.js';
 import type { TcclError } from '../../../errors.js';
-import type { Engine } from '../engine.js';
 import { mismatchAmong } from '../mismatch.js';
-import { teamError } from './team-error.js';
-import { TeamWaitChains } from './team-wait-chains.js';
+import { TeamEngine } from './team-engine.js';
 
 /**
  * The algorithm *NVLS* as an engine: with detection of failures. It runs beside *direct* on the same team, whose engine
  * reports failures to the others.
  */
-export class NvlsEngine implements Engine {
-  readonly blocking = true;
-  readonly polled = true;
-  readonly parkAfterMs = PARK_AFTER_MS;
-  readonly #waitChains: TeamWaitChains;
-
+export class NvlsEngine extends TeamEngine {
   private constructor(
-    readonly team: Team,
-    readonly localRanks: readonly number[],
+    team: Team,
+    localRanks: readonly number[],
     readonly nvls: Nvls,
     readonly multicast: Multicast,
   ) {
-    this.#waitChains = new TeamWaitChains(team, localRanks);
+    super(team, localRanks);
   }
 
   /**
@@ -66,46 +56,23 @@ export class NvlsEngine implements Engine {
 
   progress(spins: number): number {
     const status = this.nvls.progress(spins);
-    if (status === MISMATCH) throw this.#mismatch();
+    if (status === MISMATCH) throw this.mismatch();
     return status;
   }
 
-  wakeOn(sources: WakeSources): void {
-    sources.addTeam(this.team);
+  /** Calls from before a rank left are valid. */
+  protected leaver(): number | undefined {
+    const left = this.localRanks.flatMap((_, local) => (this.team.hasLeft(local) ? [local] : []));
+    return this.nvls.late().find((local) => left.includes(local));
   }
 
-  check(): void {
-    const { team, localRanks } = this;
-    const abort = team.abort();
-    if (abort?.reason === 'mismatch') throw this.#mismatch();
-    if (abort !== undefined) throw teamError(team, localRanks, abort.reason, abort.localRank);
-    const dead = team.findDead();
-    if (dead >= 0) throw teamError(team, localRanks, 'died', dead);
-    // Before the check for departed ranks: calls from before a rank left are valid.
-    const left = localRanks.flatMap((_, local) => (team.hasLeft(local) ? [local] : []));
-    const gone = this.nvls.late().find((local) => left.includes(local));
-    if (gone !== undefined) throw teamError(team, localRanks, 'closed', gone);
-  }
-
-  late(limitMs: number): number[] {
-    return this.#waitChains.find(this.nvls.late(), limitMs);
-  }
-
-  reportWait(limitMs: number, activity: Activity): readonly number[] {
-    return this.#waitChains.reportWait(this.nvls.late(), limitMs, activity);
-  }
-
-  forwardReport(): void {
-    // Nothing to do: the rank has reported it in the team's memory.
+  protected awaited(): number[] {
+    return this.nvls.late();
   }
 
   underWay(): Call | undefined {
     const { code, root, count } = this.nvls.posted(this.team.localRank);
     return decodeCall(code, root, count);
-  }
-
-  doing(rank: number): string | undefined {
-    return this.#waitChains.doing(rank);
   }
 
   abort(): void {
@@ -125,7 +92,7 @@ export class NvlsEngine implements Engine {
     return Promise.resolve();
   }
 
-  #mismatch(): TcclError {
+  protected mismatch(): TcclError {
     const { sequence } = this.nvls.posted(this.team.localRank);
     const callOf = (local: number): Call | undefined => {
       const posted = this.nvls.posted(local);

@@ -4,10 +4,10 @@ import { loadLibc } from '../../../../src/runtime/device/libc.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 
-const loaded = loadLibc();
+const { libc } = loadLibc();
 
 test.each([
-  ['with the C library', 'libc' in loaded ? loaded.libc : undefined],
+  ['with the C library', libc],
   ['without it', undefined],
 ])('an array that is transferred during a call is refused, unless no element of it is used, %s', (_, libc) => {
   const segment = Segment.ofThreads(createMemory(), 0, 1);

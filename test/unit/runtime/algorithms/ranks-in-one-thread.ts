@@ -13,7 +13,7 @@ export interface Rank {
 /** Ranks that share a memory, all in this thread: nothing waits here, so they take turns. */
 export function ranks(n: number): Rank[] {
   const memory = createMemory();
-  const loaded = loadLibc();
+  const { libc } = loadLibc();
   return Array.from({ length: n }, (_, rank) => {
     const segment = Segment.ofThreads(memory, rank, n);
     const team = Team.ofAll(segment);
@@ -29,7 +29,7 @@ export function ranks(n: number): Rank[] {
     const p2p = new PointToPoint({
       bootstrap,
       team,
-      libc: 'libc' in loaded ? loaded.libc : undefined,
+      libc,
       shared: true,
       openTransport,
       onNews: () => undefined,

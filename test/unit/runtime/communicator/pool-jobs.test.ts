@@ -6,9 +6,9 @@ import { inodeOf, noRanks, ParkedRanks } from '../../../../src/runtime/device/pa
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 
 test('a rank whose function returns wakes the parked ranks that wait for it', () => {
-  const loaded = loadLibc();
-  if (!('libc' in loaded)) throw new Error(loaded.reason);
-  const { readEnd, writeEnd } = loaded.libc.pipe();
+  const { libc, reason } = loadLibc();
+  if (libc === undefined) throw new Error(reason);
+  const { readEnd, writeEnd } = libc.pipe();
   onTestFinished(() => {
     closeSync(readEnd);
     closeSync(writeEnd);

@@ -7,8 +7,7 @@ import { loadLibc } from '../../../../src/runtime/device/libc.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 
-const loaded = loadLibc();
-const libc = 'libc' in loaded ? loaded.libc : undefined;
+const { libc } = loadLibc();
 
 const made: string[] = [];
 afterAll(() => {

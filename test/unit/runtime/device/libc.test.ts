@@ -4,11 +4,11 @@ import { constants } from 'node:os';
 import { afterEach, describe, expect, test } from 'vitest';
 import { loadLibc, POLLIN, POLLOUT, setPollEntry } from '../../../../src/runtime/device/libc.js';
 
-const loaded = loadLibc();
+const here = loadLibc();
 const { EAGAIN, EPIPE } = constants.errno;
 
-describe.runIf('libc' in loaded)('calls on descriptors', () => {
-  const libc = ('libc' in loaded ? loaded.libc : undefined)!;
+describe.runIf(here.libc !== undefined)('calls on descriptors', () => {
+  const libc = here.libc!;
   const fds: number[] = [];
   const opened = (fd: number): number => {
     fds.push(fd);

@@ -8,8 +8,8 @@ import { addingOf, SUM_BLOCK_BYTES } from '../../../../src/runtime/device/machin
 import { dataTypes, float16, operatorCode } from '../../../../src/runtime/device/types.js';
 
 const memory = new WebAssembly.Memory({ shared: true, initial: 128, maximum: 128 });
-const loaded = loadLibc();
-const machineCode = 'libc' in loaded ? new MachineCode(memory, loaded.libc) : undefined;
+const { libc } = loadLibc();
+const machineCode = libc !== undefined ? new MachineCode(memory, libc) : undefined;
 const refusal = machineCode === undefined ? 'the C library cannot be called' : machineCode.refusal;
 
 /** Bytes that machine code summed since the last look. */

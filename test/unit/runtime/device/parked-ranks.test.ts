@@ -32,9 +32,9 @@ function setOf(...members: number[]): RankSet {
 }
 
 function wakePipe(): { readonly pipe: WakePipe; readonly written: () => number } {
-  const loaded = loadLibc();
-  if (!('libc' in loaded)) throw new Error(loaded.reason);
-  const { readEnd, writeEnd } = loaded.libc.pipe();
+  const { libc, reason } = loadLibc();
+  if (libc === undefined) throw new Error(reason);
+  const { readEnd, writeEnd } = libc.pipe();
   onTestFinished(() => {
     closeSync(readEnd);
     closeSync(writeEnd);

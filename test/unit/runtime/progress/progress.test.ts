@@ -35,9 +35,9 @@ function waitable(isDone: () => boolean, changes: Changes = {}): Waitable & { fa
 }
 
 function libc(): Extract<ReturnType<typeof loadLibc>, { libc: unknown }>['libc'] {
-  const loaded = loadLibc();
-  if (!('libc' in loaded)) throw new Error(loaded.reason);
-  return loaded.libc;
+  const { libc, reason } = loadLibc();
+  if (libc === undefined) throw new Error(reason);
+  return libc;
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -39,8 +39,7 @@ export function hostSegments(
 /** The way in which each end of a socket moves its data. */
 export type Moves = 'node:net' | 'system calls';
 
-const loaded = loadLibc();
-export const libc = 'libc' in loaded ? loaded.libc : undefined;
+export const { libc } = loadLibc();
 
 /** The wires of the sender and the receiver of a socket. */
 export type Ends = readonly [Moves, Moves];

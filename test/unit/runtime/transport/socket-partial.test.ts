@@ -142,9 +142,9 @@ describe.runIf(libc !== undefined)('system calls that move a part of the bytes, 
     const draw = randomNumbers(seed);
     const segments = [hostSegments(1).segments[0]!, hostSegments(1).segments[0]!] as const;
     const [a, b] = segments.map((segment, rank) => {
-      const loaded = loadLibc();
-      if (!('libc' in loaded)) throw new Error('no libc');
-      return new SocketTransport({ segment, rank, host: '127.0.0.1', secret, size, libc: moody(loaded.libc, draw) });
+      const { libc } = loadLibc();
+      if (libc === undefined) throw new Error('no libc');
+      return new SocketTransport({ segment, rank, host: '127.0.0.1', secret, size, libc: moody(libc, draw) });
     });
     const { sender, receiver, closeTransports } = await join(a!, b!, twoWay);
     ends.push(sender, receiver);

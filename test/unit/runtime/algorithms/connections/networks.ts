@@ -55,8 +55,7 @@ export async function openNetwork(
     name === 'shm' ? Segment.ofThreads(shared, rank, n) : Segment.ofThreads(createMemory(512), 0, 1),
   );
   for (const segment of segments) segment.ranks.setState(rankStates.ready);
-  const loaded = loadLibc();
-  const libc = 'libc' in loaded ? loaded.libc : undefined;
+  const { libc } = loadLibc();
   const ofSockets = { host: '127.0.0.1', secret: new Uint8Array(32), size, libc: name === 'system calls' ? libc : undefined };
   const transports: Transport[] = segments.map((segment, rank) =>
     name === 'shm'

@@ -16,8 +16,7 @@ import { operationOf, overtake, type Member, type Operation } from '../operation
 /** Pieces so small that little data go through many rounds; nine ranks have 128 bytes each. */
 const STAGE_BYTES = 9 * 128;
 
-const loaded = loadLibc();
-const libc = 'libc' in loaded ? loaded.libc : undefined;
+const { libc } = loadLibc();
 
 function openRanks(n: number, smallBytes: number): Member[] {
   const memory = createMemory(1024);
