@@ -43,6 +43,32 @@ test.each(Object.entries(uses))('an array is not freed while %s is in flight', a
   await Promise.all([...new Set([...called, ...comms])].map((comm) => comm.close()));
 });
 
+test('an array is not freed in the body of the group that uses it, nor at the end of its block', async () => {
+  const comm = await init({ rank: 0, nRanks: 1, commId: await getUniqueId() });
+  const x = comm.alloc(Float32Array, 8).fill(1);
+  const y = comm.alloc(Float32Array, 8);
+  const apart = comm.alloc(Float32Array, 8);
+  const refusal = expect.objectContaining({
+    message: expect.stringContaining('free: a call that uses the array') as string,
+  }) as Error;
+  const isKept = (): void => {
+    expect(() => comm.free(x)).toThrow(refusal);
+    expect(() => x[Symbol.dispose]()).toThrow(refusal);
+  };
+  await comm.group(() => {
+    void comm.send(x.subarray(2, 4), 0);
+    isKept();
+    void comm.recv(y.subarray(0, 2), 0);
+  });
+  await comm.group(() => {
+    void comm.allReduce(x);
+    isKept();
+    comm.free(apart);
+  });
+  comm.free(x);
+  await comm.close();
+});
+
 test('a freed array is refused, also when the last call used it, and by children', async () => {
   const comm = await init({ rank: 0, nRanks: 1, commId: await getUniqueId() });
   const child = await comm.split(0);

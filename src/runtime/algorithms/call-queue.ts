@@ -10,7 +10,7 @@ import { TcclError, TimeoutError } from '../../errors.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import type { End } from '../failure/ending.js';
 import type { Engine } from './engine.js';
-import type { QueuedCall } from './queued-call.js';
+import { arraysOf, type QueuedCall } from './queued-call.js';
 import { clockMs, setImmediate } from '../platform/platform.js';
 import { isTurnDue, nextTurn } from '../progress/event-loop-turns.js';
 import type { Progress, Waitable } from '../progress/progress.js';
@@ -149,8 +149,7 @@ export class CallQueue implements Waitable {
 
   /** Arrays of the promise calls that have not ended. */
   arrays(): NumericArray[] {
-    const calls = this.#requests.flatMap((request) => request.parts ?? [request]);
-    return [...calls.flatMap(({ send, recv }) => [send, recv]), ...this.#requests.flatMap(({ chain }) => chain?.arrays() ?? [])];
+    return this.#requests.flatMap((request) => [...arraysOf(request), ...(request.parts ?? []).flatMap(arraysOf)]);
   }
 
   // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────

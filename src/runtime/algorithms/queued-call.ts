@@ -32,3 +32,8 @@ export interface CallChain {
   /** Arrays that later calls use. */
   arrays(): readonly NumericArray[];
 }
+
+/** Arrays that a call uses, and those of the calls that take its place. */
+export function arraysOf({ send, recv, chain }: QueuedCall): NumericArray[] {
+  return [send, recv, ...(chain?.arrays() ?? [])];
+}

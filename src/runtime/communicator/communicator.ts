@@ -633,9 +633,11 @@ export class Communicator extends MessageCalls {
     return checked;
   }
 
-  /** True if a call in flight uses memory between two addresses. */
+  /** True if a call in flight, or in the group whose body is running, uses memory between two addresses. */
   readonly #usesArray = (from: number, to: number): boolean =>
-    this.#queue.arrays().some((array) => this.#segment.overlaps(array, from, to)) || this.#pointToPoint.inFlight.uses(from, to);
+    [...this.#queue.arrays(), ...(currentGroup()?.arraysOf(this.#member) ?? [])].some((array) =>
+      this.#segment.overlaps(array, from, to),
+    ) || this.#pointToPoint.inFlight.uses(from, to);
 
   #checkUsable(call: string): void {
     this.prepare(call);

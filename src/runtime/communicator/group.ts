@@ -1,6 +1,6 @@
 import { types } from '#platform/system';
 import type { Observe, Operation } from '../algorithms/operation.js';
-import type { QueuedCall } from '../algorithms/queued-call.js';
+import { arraysOf, type QueuedCall } from '../algorithms/queued-call.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, namingCall, TimeoutError } from '../../errors.js';
@@ -251,6 +251,12 @@ export class Group {
   addCollective(member: GroupMember, { code, type, root, send, recv, count, details, chain }: QueuedCall): Promise<void> {
     this.#partOf(member).collectives.push({ code, type, root, send, recv, count, details, chain });
     return this.#ofOperations();
+  }
+
+  /** Arrays of the operations of a communicator. */
+  arraysOf(member: GroupMember): NumericArray[] {
+    const { messages = [], collectives = [] } = this.#parts.find((part) => part.member === member) ?? {};
+    return [...messages.map(({ array }) => array), ...collectives.flatMap(arraysOf)];
   }
 
   #partOf(member: GroupMember): Part {
