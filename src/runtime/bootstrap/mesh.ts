@@ -76,7 +76,7 @@ export class Mesh {
   readonly #passedOn = new Set<string>();
   /** Notices of losses and failures. */
   readonly #badNews: string[] = [];
-  /** Ranks that are being lost, with actions for afterwards: notices of ranks that closed because of the loss. */
+  /** Ranks that are being lost, with actions for afterwards: notices of ranks that closed or aborted because of the loss. */
   readonly #losing = new Set<number>();
   readonly #afterLosses: (() => void)[] = [];
   readonly #closing = new AbortController();
@@ -475,7 +475,7 @@ export class Mesh {
   }
 
   /**
-   * Runs `then`, for a rank that has closed, after any loss in progress: if that rank closed because of the loss, receivers
+   * Runs `then`, for a rank that has closed or aborted, after any loss in progress: if it did so because of the loss, receivers
    * that wait for it should get the loss as the reason. This rank may still be reading the lost rank's last messages.
    */
   #afterLoss(then: () => void): void {
@@ -500,9 +500,11 @@ export class Mesh {
           this.#loseLater(rank, { code: 'RANK_DIED', what: why, silence });
         }
         return;
-      case 'aborted':
-        this.#loseLater(notice.rank, { code: 'ABORTED', what: `aborted: ${notice.reason}` });
+      case 'aborted': {
+        const { rank, reason } = notice;
+        this.#afterLoss(() => this.#loseLater(rank, { code: 'ABORTED', what: `aborted: ${reason}` }));
         return;
+      }
       case 'closed': {
         const { rank, group, sequence } = notice;
         const error = packError(this.#closedBy(rank));

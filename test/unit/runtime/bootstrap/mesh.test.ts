@@ -39,6 +39,19 @@ it("a rank that closed because of a loss is reported after it, even while the lo
   expect(news).toEqual(['lost 2', 'CLOSED 1']);
 });
 
+it('a rank that aborted because of a loss is reported after it, so that ranks name the cause', () => {
+  const mesh = new Mesh(0, 3, () => Promise.reject(new Error('unreachable')));
+  const [first, second] = [heard(mesh, 1), heard(mesh, 2)];
+  const news: string[] = [];
+  mesh.onLost((rank, error) => news.push(`${error instanceof RemoteError ? error.code : 'none'} ${rank}`));
+  first.notice?.(JSON.stringify({ kind: 'died', rank: 2 }));
+  first.notice?.(JSON.stringify({ kind: 'aborted', rank: 1, reason: 'rank 2 died' }));
+  first.end(new Error('reset'));
+  expect(news).toEqual([]);
+  second.end(new Error('reset'));
+  expect(news).toEqual(['RANK_DIED 2', 'ABORTED 1']);
+});
+
 it('a message to a rank whose goodbye has arrived on one of two connections fails with CLOSED', async () => {
   const peer = new Peer(1);
   const why = peer.whyBroken(new ConnectionEndedError('is not open'));
