@@ -1,4 +1,5 @@
 import type { Communicator } from '../../src/runtime/communicator/communicator.js';
+import type { TcclError } from '../../src/errors.js';
 import type { Call, Kind } from './program.js';
 
 /** Makes a call on one rank; returns what is wrong with its data. */
@@ -83,11 +84,19 @@ const ways: Readonly<Record<Kind, Way>> = {
     const child = await comm.split(comm.rank % 2);
     try {
       return await ways.allReduce(child, count, number);
+    } catch (error) {
+      throw ofParent(error, (rank) => 2 * rank + (comm.rank % 2));
     } finally {
       await child.close();
     }
   },
 };
+
+/** An error of a child, with ranks of its parent in the place of its own. */
+function ofParent(error: unknown, parentRank: (rank: number) => number): Error {
+  const { code, message, rank, ranks = rank === undefined ? [] : [rank] } = error as TcclError;
+  return Object.assign(new Error(message, { cause: error }), { code, ranks: ranks.map(parentRank) });
+}
 
 function valueOf(rank: number, index: number, number: number): number {
   return (rank + 1) * 31 + index * 7 + number;

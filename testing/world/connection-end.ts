@@ -126,9 +126,8 @@ export class End {
 
   #reset(): void {
     if (this.wasReset || this.isClosed) return;
+    // What has arrived can still be read, as on Linux.
     this.wasReset = true;
-    this.unread.length = 0;
-    this.unreadBytes = 0;
     this.#tell();
     this.#proceed();
   }

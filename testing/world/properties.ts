@@ -68,9 +68,12 @@ function isCause(job: Job, fault: Fault, rank: number, { code, text, ranks }: Ou
   switch (fault.kind) {
     case 'crash':
       return code === 'RANK_DIED' && text.includes(`rank ${fault.rank}`);
-    case 'odd call':
-      // A message does not meet a collective: the ranks wait for one another.
-      return code === 'CALL_MISMATCH' || (job.calls[fault.call]?.kind === 'ring' && isLimit);
+    case 'odd call': {
+      const [odd, ...rest] = job.calls.slice(fault.call);
+      if (odd?.kind !== 'ring') return code === 'CALL_MISMATCH';
+      // A message does not meet a collective: the ranks wait for one another, and one that has its last messages closes.
+      return code === 'CALL_MISMATCH' || isLimit || (code === 'CLOSED' && rest.every(({ kind }) => kind === 'ring'));
+    }
     case 'stop':
       // When it goes on, the others may have ended.
       return rank === fault.rank || (isLimit && isOf(fault.rank));

@@ -41,10 +41,6 @@ export class VirtualSocket extends Duplex {
   }
 
   news(): void {
-    if (this.#end?.wasReset === true) {
-      this.destroy(failure('ECONNRESET', 'read'));
-      return;
-    }
     this.#flow();
   }
 
@@ -72,7 +68,7 @@ export class VirtualSocket extends Duplex {
       end.endRead = true;
       this.push(null);
       this.read(0);
-    }
+    } else if (end.wasReset && end.unreadBytes === 0 && !end.endRead) this.destroy(failure('ECONNRESET', 'read'));
   }
 
   override _read(): void {

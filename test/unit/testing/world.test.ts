@@ -1,10 +1,12 @@
 import { expect, it } from 'vitest';
 import { loadRankCode } from '../../../testing/world/code.js';
 import { runJob, runSeed, type JobResult } from '../../../testing/world/job.js';
+import { VirtualNetwork } from '../../../testing/world/network.js';
 import { drawJob, kinds, type Fault, type Job } from '../../../testing/world/program.js';
 import { Random } from '../../../testing/world/random.js';
 import { shrinkJob } from '../../../testing/world/shrink.js';
 import { diagramOf, perfettoOf } from '../../../testing/world/trace.js';
+import { World } from '../../../testing/world/world.js';
 import { runs } from '../../runs.js';
 
 const code = loadRankCode();
@@ -58,6 +60,25 @@ it('names a rank that stops between the last messages of init, in whatever call 
     }
   // Some were still in init, and others in their first call.
   expect([...ended].sort()).toEqual(expect.arrayContaining(['call', 'init']));
+});
+
+it('lets a rank read what arrived before a reset, as Linux does', async () => {
+  const world = new World(1);
+  // Ranks learn of news late, so that the reset is there when they read.
+  const network = new VirtualNetwork(world, (rank, run) => void world.after(50, rank, run));
+  const read: string[] = [];
+  let code: string | undefined;
+  const server = network.createServer(0, (socket) => {
+    socket.write('last words');
+    socket.resetAndDestroy();
+  });
+  server.listen({ host: '10.0.0.1', port: 5 });
+  await world.run(() => server.accepts, 10);
+  const socket = network.connect(1, { host: '10.0.0.1', port: 5 });
+  socket.on('data', (data: Buffer) => read.push(data.toString()));
+  socket.on('error', (error: NodeJS.ErrnoException) => (code = error.code));
+  await world.run(() => socket.closed, 1000);
+  expect([read.join(''), code]).toEqual(['last words', 'ECONNRESET']);
 });
 
 it('shrinks a job to what still fails, and draws it', async () => {
@@ -135,6 +156,46 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
       nRanks: 4,
       calls: [{ kind: 'allReduce', count: 100, pauseMs: 0 }],
       faults: [{ kind: 'stop', rank: 1, atMs: 268.86, forMs: 60_000 }],
+      recovers: false,
+    },
+  ],
+  [
+    'the world dropped the reason of a rank that gave up in init, because a reset arrived right after it',
+    {
+      seed: 910_040,
+      nRanks: 4,
+      calls: barrier,
+      faults: [
+        { kind: 'stop', rank: 3, atMs: 555, forMs: 60_000 },
+        { kind: 'late', rank: 2, byMs: 500 },
+      ],
+      recovers: true,
+    },
+  ],
+  [
+    'a rank named one that aborted because of a death, and not the dead rank',
+    { seed: 991_691, nRanks: 4, calls: barrier, faults: [{ kind: 'reset', atMs: 295 }], recovers: false },
+  ],
+  [
+    'the world took a rank of a child for one of its parent',
+    {
+      seed: 990_318,
+      nRanks: 4,
+      calls: [{ kind: 'split', count: 1, pauseMs: 0 }],
+      faults: [{ kind: 'stop', rank: 2, atMs: 370, forMs: 15_000 }],
+      recovers: true,
+    },
+  ],
+  [
+    'the world did not let a rank close that had its last messages, while others made calls that did not match',
+    {
+      seed: 990_976,
+      nRanks: 3,
+      calls: [
+        { kind: 'ring', count: 1, pauseMs: 0 },
+        { kind: 'ring', count: 1, pauseMs: 0 },
+      ],
+      faults: [{ kind: 'odd call', rank: 0, call: 1 }],
       recovers: false,
     },
   ],
