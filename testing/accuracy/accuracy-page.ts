@@ -7,7 +7,7 @@ import { tune, type Tuning } from '../../src/planner/tuning/tune.js';
 import { applyOverrides } from '../../src/planner/plan/overrides.js';
 import { formatBytes, formatRate, formatWay } from '../../src/planner/plan/overview/format.js';
 import { plan } from '../../src/planner/plan/plan.js';
-import { METHOD, MISSES, SIMULATED_AFTER, SIMULATED_BEFORE } from './accuracy-words.js';
+import { BLIND, METHOD, MISSES, SIMULATED_AFTER, SIMULATED_BEFORE } from './accuracy-words.js';
 import { type EstimateTerms, estimateTerms, estimateTimeUs, measuredParameters } from '../../src/planner/plan/estimate.js';
 import { fitParameters, type FitResult } from './fit.js';
 import { parsePublishedResults, type PublishedResult } from './published.js';
@@ -73,6 +73,7 @@ export function accuracyPage(results: readonly ComparedResult[], simulated: stri
     SIMULATED_BEFORE,
     simulated,
     SIMULATED_AFTER,
+    BLIND,
     METHOD,
     leaveOneOut(results),
     summary(results),
