@@ -38,6 +38,17 @@ describe('tccl expect', () => {
     expect(stdout).toMatch(/^dgx-h100 {2}NCCL 2\.30\.7, calls of one process\n\nAllReduce\n[^]*As expected: 3 of 3 rows\.\n$/);
   });
 
+  it('calls results too fast that take half the time of the cluster as it is described', async () => {
+    const fast = file('fast.txt', head('NVIDIA H100 80GB HBM3') + row(1073741824, 2000) + row(17179869184, 31000));
+    const { code, stdout } = await tccl(['expect', 'dgx-h100', fast]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /\nToo fast: 2 of 2 rows, 0\.\d\d to 0\.\d\d times as long as expected\.\nThe run had more than this cluster/,
+    );
+    const { stdout: json } = await tccl(['expect', 'dgx-h100', fast, '--json']);
+    expect(JSON.parse(json)).toMatchObject({ slow: false, tooFast: true });
+  });
+
   it('compares rows that symmetric kernels serve, which reduce no doubles, with the simulation of these', async () => {
     const floats = file('floats.txt', readFileSync(good, 'utf8').replaceAll(' double ', ' float '));
     const of = async (path: string, ...options: readonly string[]) =>

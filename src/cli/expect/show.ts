@@ -8,6 +8,8 @@ import {
   type ExpectedTable,
   expectTable,
   comparedRows,
+  isOfAnother,
+  isTooFast,
   percent,
   ranked,
   type TriedHypothesis,
@@ -218,15 +220,20 @@ function verdictLines(found: Found, results: readonly Results[], paint: Colors):
   const rows = tables.flatMap((table) => table.rows);
   const slow = rows.filter(({ verdict }) => verdict === 'slow');
   const compared = tables.flatMap((table) => comparedRows(table)).filter(({ verdict }) => verdict === 'slow').length;
+  if (!isSlow && tables.some(isOfAnother)) {
+    return [
+      `${paint.yellow('Too fast')}: ${ratiosText(rows.filter(isTooFast), rows.length)}`,
+      'The run had more than this cluster, or not these variables: compare its NICs, GPUs and environment with the cluster’s.',
+    ];
+  }
   if (!isSlow)
     return [
       `${paint.green('As expected')}: ${rows.length - slow.length} of ${counted(rows.length, 'row')}${slow.length === 0 ? '' : `; ${counted(slow.length, 'slow row')} between others that are not: measure again`}.`,
     ];
-  const ratios = slow.map(({ timeUs, expectedUs }) => timeUs / expectedUs);
   const said = results[0]?.variables ?? {};
   const listed = explanations.slice(0, MOST_SHOWN);
   return [
-    `${paint.red('Slow')}: ${slow.length} of ${counted(rows.length, 'row')}, ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)} times as long as expected.`,
+    `${paint.red('Slow')}: ${ratiosText(slow, rows.length)}`,
     '',
     listed.length === 0
       ? `None of ${counted(nTried, 'explanation')} that ${nTried === 1 ? 'was' : 'were'} simulated brings the times near (error ${percent(error)}).`
@@ -247,6 +254,12 @@ function verdictLines(found: Found, results: readonly Results[], paint: Colors):
   ];
 }
 
+/** Number of the rows that deviate, and by what. */
+function ratiosText(some: readonly ExpectedRow[], nRows: number): string {
+  const ratios = some.map(({ timeUs, expectedUs }) => timeUs / expectedUs);
+  return `${some.length} of ${counted(nRows, 'row')}, ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)} times as long as expected.`;
+}
+
 function jsonOf({ input, tables, isSlow, explanations, error, nTried, nLeft }: Found, results: readonly Results[]) {
   return {
     format: 'tccl expect',
@@ -255,6 +268,7 @@ function jsonOf({ input, tables, isSlow, explanations, error, nTried, nLeft }: F
     nccl: input.parameters.ncclVersion,
     variables: results[0]?.variables ?? {},
     slow: isSlow,
+    tooFast: !isSlow && tables.some(isOfAnother),
     tables: tables.map(({ collective, environment, rows, unmeasured, isSlow: slow }) => ({
       collective,
       ...(unmeasured.length === 0 ? {} : { unmeasured }),

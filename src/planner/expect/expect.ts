@@ -57,15 +57,29 @@ export function expectTable(results: Results, simulator: Simulator, environment 
       },
     ];
   });
+  const { unmeasured } = simulator.interval(collective, 0, environment);
+  return { collective, environment, rows, unmeasured, isSlow: isMostly(rows, ({ verdict }) => verdict === 'slow') };
+}
+
+/** Part of the shortest expected time below which a measurement cannot be of the cluster as it is described. */
+const TOO_FAST = 2 / 3;
+
+/** @returns whether a row is too fast for the cluster, not only faster than the simulation has it */
+export function isTooFast({ timeUs, leastUs }: ExpectedRow): boolean {
+  return timeUs < TOO_FAST * leastUs;
+}
+
+/** @returns whether most rows of small, middle or large sizes are too fast: then the results are of another cluster */
+export function isOfAnother({ rows }: ExpectedTable): boolean {
+  return isMostly(rows, isTooFast);
+}
+
+/** @returns whether it holds for most rows of small, middle or large sizes */
+function isMostly(rows: readonly ExpectedRow[], holds: (row: ExpectedRow) => boolean): boolean {
   const classes = [0, 2 ** 20, 2 ** 27].map((least, index, all) =>
     rows.filter(({ bytes }) => bytes >= least && bytes < (all[index + 1] ?? Infinity)),
   );
-  const { unmeasured } = simulator.interval(collective, 0, environment);
-  return { collective, environment, rows, unmeasured, isSlow: classes.some(isMostlySlow) };
-}
-
-function isMostlySlow(rows: readonly ExpectedRow[]): boolean {
-  return 2 * rows.filter(({ verdict }) => verdict === 'slow').length > rows.length;
+  return classes.some((some) => 2 * some.filter(holds).length > some.length);
 }
 
 /** A hypothesis, simulated. */

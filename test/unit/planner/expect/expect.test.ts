@@ -4,6 +4,7 @@ import {
   errorOf,
   type ExpectedTable,
   expectTable,
+  isOfAnother,
   ranked,
   type TriedHypothesis,
   tryHypothesis,
@@ -58,6 +59,12 @@ describe('expected times', () => {
   it('a table is slow where most rows of a class of sizes are', () => {
     expect(table([1, 1, 1, 1, 2, 2]).isSlow).toBe(true);
     expect(table([4, 4, 1, 1, 1, 1]).isSlow).toBe(true);
+  });
+
+  it('a table is of another cluster where most rows of a class take less than two thirds of the shortest expected time', () => {
+    expect(isOfAnother(table([1, 1, 1, 1, 0.5, 0.5]))).toBe(true);
+    expect(isOfAnother(table([1, 1, 1, 1, 0.5, 1]))).toBe(false);
+    expect(isOfAnother(table([1, 1, 1, 1, 0.8, 0.8]))).toBe(false);
   });
 
   it('eight H100 measured by others are as expected', () => {
