@@ -91,6 +91,16 @@ export async function openCuda(comm: Communicator, options: CudaOptions, load: (
 
 function checkOptions(options: CudaOptions): void {
   checkOptionNames('cuda', options, ['device', 'stream', 'exclusive'], 'cuda(comm, { device: 0 })');
+  const { device, exclusive } = options as { readonly device?: unknown; readonly exclusive?: unknown };
+  if (device !== undefined && !Number.isInteger(device)) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `cuda: device is the number of a GPU, such as 0, not ${describeValue(device)}`,
+    );
+  }
+  if (exclusive !== undefined && typeof exclusive !== 'boolean') {
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `cuda: exclusive is true or false, not ${describeValue(exclusive)}`);
+  }
   if (options.stream !== undefined && typeof options.stream !== 'bigint') {
     throw new InvalidArgumentError(
       'ARGUMENT_TYPE',

@@ -22,14 +22,18 @@ export async function openOnAllRanks<Opened extends object>(
   const given = await Promise.resolve()
     .then(open)
     .catch((error: unknown) => error as TcclError);
-  const failed = given instanceof Error ? comm.rank : comm.nRanks;
-  const first = await comm.allReduce(failed, 'min');
-  if (given instanceof Error) throw given;
-  if (first < comm.nRanks) {
-    undo(given);
-    throw new RemoteError('ABORTED', `${call}: rank ${first} has no ${kind} device; its own error says why`, { rank: first });
-  }
-  return { opened: given, calls: await comm.stream({ name: call }) };
+  const hasFailed = given instanceof Error;
+  const first = await comm.allReduce(hasFailed ? comm.rank : comm.nRanks, 'min');
+  if (first === comm.nRanks && !hasFailed) return { opened: given, calls: await comm.stream({ name: call }) };
+  if (!hasFailed) undo(given);
+  const reason = await comm.broadcastObject(hasFailed ? withoutName(given.message, call) : '', first);
+  if (hasFailed) throw given;
+  throw new RemoteError('ABORTED', `${call}: rank ${first} could not open its ${kind} device: ${reason}`, { rank: first });
+}
+
+/** A message for other ranks, which begins with the name of the call itself. */
+function withoutName(message: string, call: string): string {
+  return message.startsWith(`${call}: `) ? message.slice(call.length + 2) : message;
 }
 
 function checkComm(comm: unknown, call: string): void {

@@ -59,7 +59,7 @@ export class GpuMemory implements DeviceMemory<GpuBuffer> {
     if (missing.length > 0) {
       throw new InvalidArgumentError(
         'ARGUMENT_TYPE',
-        `${call}: the GPUBuffer was made without the usage ${missing.join(' and ')}; make it with ` +
+        `${call}: the GPUBuffer was made without the usage${missing.length > 1 ? 's' : ''} ${missing.join(' and ')}; make it with ` +
           'GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST',
       );
     }

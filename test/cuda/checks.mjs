@@ -128,6 +128,7 @@ export async function opening(comm, FakeDriver) {
     'no stream': await tried(failing('cuStreamCreate', 2)),
     'no such GPU': await tried(fine, { device: 2 }),
     'no number': await tried(fine, { device: 'cuda:0' }),
+    'no boolean': await tried(fine, { exclusive: 'yes' }),
     'no stream handle': await tried(fine, { stream: 0 }),
     'not a stream': await tried(fine, { stream: 77n }),
     'no such option': await tried(fine, { gpu: 0 }),

@@ -112,6 +112,7 @@ describe('wrong input of CUDA devices', () => {
       'no such GPU':
         'UNSUPPORTED: cuda: there is no GPU 2; the process has 2, from 0 to 1: CUDA_VISIBLE_DEVICES chooses and numbers them',
       'no number': 'ARGUMENT_TYPE: cuda: device is the number of a GPU, such as 0, not "cuda:0"',
+      'no boolean': 'ARGUMENT_TYPE: cuda: exclusive is true or false, not "yes"',
       'no stream handle': 'ARGUMENT_TYPE: cuda: stream is the handle of a CUstream as a bigint, not 0',
       'not a stream':
         'ARGUMENT_TYPE: cuda: 0x4d is no stream of the GPU: cuEventRecord: CUDA_ERROR_INVALID_HANDLE (invalid resource handle)',
@@ -120,8 +121,14 @@ describe('wrong input of CUDA devices', () => {
       left: [],
       isUsable: true,
     };
-    const others = Object.keys(own).map((name) => [name, 'ABORTED: cuda: rank 1 has no CUDA device; its own error says why']);
-    expect(run(2, 'opening')).toEqual([{ ...Object.fromEntries(others), shared: own.shared, left: [], isUsable: true }, own]);
+    const [said, itself] = run(2, 'opening') as Record<string, string>[];
+    expect(itself).toEqual(own);
+    const reasonOf = (error: unknown): string => String(error).replace(/^[A-Z_]+: (cuda: )?/, '');
+    const others = Object.entries(itself ?? {}).map(([name, error]) => [
+      name,
+      `ABORTED: cuda: rank 1 could not open its CUDA device: ${reasonOf(error)}`,
+    ]);
+    expect(said).toEqual({ ...Object.fromEntries(others), shared: own.shared, left: [], isUsable: true });
   });
 
   it('a kernel that faults ends the communicators of all ranks with its reason', () => {

@@ -5,7 +5,7 @@ export function webgpuRefusalsOf(nRanks: number): Readonly<Record<string, string
   const usage = 'make it with GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST';
   return {
     ...refusalsOf(nRanks),
-    'no usage': `ARGUMENT_TYPE: wrap: the GPUBuffer was made without the usage COPY_SRC and COPY_DST; ${usage}`,
+    'no usage': `ARGUMENT_TYPE: wrap: the GPUBuffer was made without the usages COPY_SRC and COPY_DST; ${usage}`,
     'no COPY_DST': `ARGUMENT_TYPE: wrap: the GPUBuffer was made without the usage COPY_DST; ${usage}`,
     'no buffer': 'ARGUMENT_TYPE: wrap: pass a GPUBuffer, not an object of class Float32Array',
     'odd bytes': 'ARGUMENT_RANGE: alloc: 5 elements of Uint8Array are 5 bytes, and WebGPU copies multiples of 4; make it 8 bytes',

@@ -1,5 +1,4 @@
-import { describeValue } from '../../../describe-value.js';
-import { InvalidArgumentError, InvalidUsageError, SystemError } from '../../../errors.js';
+import { InvalidUsageError, SystemError } from '../../../errors.js';
 import { clockMs, setImmediate, setTimeout } from '../../platform/platform.js';
 import {
   EVENT_WITHOUT_TIMING,
@@ -199,14 +198,8 @@ export class CudaContext {
 }
 
 /** The GPU that an option names, or that of a rank on its host. */
-export function chooseDevice(count: number, localRank: number, wanted: unknown): number {
+export function chooseDevice(count: number, localRank: number, wanted: number | undefined): number {
   if (wanted === undefined) return localRank % count;
-  if (typeof wanted !== 'number' || !Number.isInteger(wanted)) {
-    throw new InvalidArgumentError(
-      'ARGUMENT_TYPE',
-      `cuda: device is the number of a GPU, such as 0, not ${describeValue(wanted)}`,
-    );
-  }
   if (wanted >= 0 && wanted < count) return wanted;
   throw new InvalidUsageError(
     'UNSUPPORTED',
