@@ -66,6 +66,21 @@ describe.skipIf(missing)(`ranks in a page${missing}`, () => {
     expect(messages).toEqual([{ refused: { code: 'UNSUPPORTED', message }, usable: 1 }]);
   });
 
+  it('refuse to grow, with and without an id', async () => {
+    const { messages } = await run(
+      2,
+      `const comm = await init();
+      const said = [];
+      for (const options of [{}, { commId: 'of another page' }]) {
+        said.push(await comm.grow(3, options).catch(({ code, message }) => code + ' ' + message));
+      }
+      postMessage([...said, await comm.allReduce(1)]);
+      await comm.close();`,
+    );
+    const refused = 'UNSUPPORTED grow: a page starts its ranks with spawnRanks, all at once';
+    expect(messages).toEqual([0, 1].map(() => [refused, refused, 2]));
+  });
+
   it('load the algorithms over connections, nvls and windows where they are used', async () => {
     const loaded = async (env: string, more = ''): Promise<string[]> => {
       const { messages, error } = await run(
@@ -180,7 +195,12 @@ describe.skipIf(missing)(`ranks in a page${missing}`, () => {
     const codeOf = (body: string): Promise<string> =>
       page.evaluate(`import('/dist/browser/index.js').then(async ({ spawnRanks, init }) => { ${body} }).then(
         () => 'no error', (error) => error.code + ' ' + (error.rank ?? error.ranks ?? '') + ' ' + error.message)`);
-    expect(await codeOf("await spawnRanks(2, '/nowhere.js')")).toMatch(/^RANK_DIED [01] rank [01] of 2 failed: /);
+    expect(await codeOf("await spawnRanks(2, '/nowhere.js')")).toMatch(
+      /^RANK_DIED [01] rank [01] of 2 failed: the module \/nowhere\.js cannot be loaded: the browser's console says why$/,
+    );
+    expect(await codeOf("await spawnRanks(1, () => new Worker('/nowhere.js', { type: 'module' }))")).toMatch(
+      /^RANK_DIED 0 rank 0 of 1 failed: its module cannot be loaded: the browser's console says why$/,
+    );
     expect(await codeOf("await spawnRanks(0, '/x.js')")).toMatch(/^ARGUMENT_RANGE {2}spawnRanks takes a number of ranks from 1/);
     expect(await codeOf('await spawnRanks(2, 7)')).toMatch(/^ARGUMENT_TYPE {2}spawnRanks: module is a URL or a function/);
     expect(await codeOf('await spawnRanks(2, () => 7)')).toMatch(/^ARGUMENT_TYPE {2}spawnRanks: the function that starts rank 0/);
@@ -214,11 +234,15 @@ describe.skipIf(missing)(`ranks in a page${missing}`, () => {
         const comm = await init();
         const sum = await comm.allReduce(7);
         let refused;
-        try { comm.allReduceSync(7); } catch ({ code }) { refused = code; }
+        try { comm.allReduceSync(7); } catch ({ code, message }) { refused = code + ' ' + message; }
         await comm.close();
         return [comm.nRanks, sum, refused];
       })`);
-    expect(result).toEqual([1, 7, 'UNSUPPORTED']);
+    expect(result).toEqual([
+      1,
+      7,
+      "UNSUPPORTED allReduceSync: the page's own thread cannot wait: use the promise form, or start ranks as workers with spawnRanks",
+    ]);
     await page.context().close();
   });
 

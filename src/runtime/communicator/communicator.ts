@@ -1,3 +1,4 @@
+import { MAY_BLOCK } from '#platform/process';
 import { netOf } from './agree.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
 import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
@@ -720,8 +721,9 @@ export class Communicator extends MessageCalls {
   }
 
   #refuseBlocking(call: string): never {
-    const why =
-      this.#parts.config.blocking === false
+    const why = !MAY_BLOCK
+      ? "the page's own thread cannot wait: use the promise form, or start ranks as workers with spawnRanks"
+      : this.#parts.config.blocking === false
         ? 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form'
         : this.#pointToPoint.links.connectsAll
           ? 'system calls cannot reach the sockets of this process, since this Node.js hides their descriptors: use the promise form, or ' +

@@ -40,6 +40,8 @@ export async function grow(
   signal: AbortSignal,
 ): Promise<CommunicatorParts> {
   const { bootstrap, resources } = parent;
+  const { join, options } = resources.facts;
+  if (join === undefined) throw new InvalidUsageError('UNSUPPORTED', 'a page starts its ranks with spawnRanks, all at once');
   const config = inherit(parent.config, given);
   const secret = secretOf(resources.facts.id);
   const mine: Wish = { nRanks, id: commId === undefined ? null : sealText(commId.toString(), secret) };
@@ -62,7 +64,6 @@ export async function grow(
       'grow: no rank gave a commId; give the id of getUniqueId() to one of these ranks and to all new ones',
     );
   }
-  const { join, options } = resources.facts;
   const gone = new AbortController();
   for (const { rank } of bootstrap.peers) {
     if (rank !== bootstrap.rank)

@@ -1,3 +1,4 @@
+import { defined } from '../../defined.js';
 import { process } from '#platform/process';
 import { InvalidUsageError, TcclError } from '../../errors.js';
 import { value } from '../launch/environment.js';
@@ -29,7 +30,7 @@ export async function rejoin({ config, resources }: CommunicatorParts, given: Ch
   const all = { ...options, ...inherit(config, others), signal, ...(timeoutMs === undefined ? {} : { timeoutMs }) };
   for (;;) {
     try {
-      return await join(all);
+      return await defined(join)(all);
     } catch (error) {
       const hasDied = error instanceof TcclError && (error.code === 'RANK_DIED' || error.code === 'ABORTED');
       if (!hasDied || signal?.aborted === true) throw error;

@@ -55,8 +55,8 @@ export interface SharedFacts {
   readonly settings: RuntimeSettings;
   readonly network: BootstrapEnvironment;
   readonly id: UniqueId;
-  /** Joins a communicator with new ranks, for grow(). */
-  readonly join: (options: InitOptions) => Promise<CommunicatorParts>;
+  /** Joins a communicator with new ranks, for grow(). Undefined in a page, where no rank can be new. */
+  readonly join: ((options: InitOptions) => Promise<CommunicatorParts>) | undefined;
   readonly options: InitOptions;
   /** Called when this rank has left the segment. */
   readonly onLeft?: () => void;

@@ -1,6 +1,6 @@
 import { MAY_BLOCK } from '#platform/process';
 import { describeValue } from '../../describe-value.js';
-import { InvalidArgumentError, InvalidUsageError, ofCall, TcclError, TimeoutError } from '../../errors.js';
+import { InvalidUsageError, ofCall, TcclError, TimeoutError } from '../../errors.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
 import { withCallerFrames } from '../caller-stack.js';
 import { Communicator } from '../communicator/communicator.js';
@@ -74,7 +74,7 @@ async function join(options: PageInitOptions): Promise<CommunicatorParts> {
         throw error;
       });
       const id = UniqueId.create({ host: 'page', port: 1 });
-      const ofInit = { settings, network: noNetwork, id, join: notInPage, options, onLeft: () => endSoon(place), config };
+      const ofInit = { settings, network: noNetwork, id, join: undefined, options, onLeft: () => endSoon(place), config };
       const steps: SetUpSteps = {
         join: () => ({ segment, shared: true, reason: undefined }),
         prepare: () => {
@@ -108,8 +108,4 @@ function missing(lines: RankLines, { nRanks }: PagePlace, limitMs: number): Time
   return new TimeoutError('RANK_MISSING', `${who} did not join within ${limitMs / 1000} s: does each worker call init`, {
     ranks,
   });
-}
-
-function notInPage(): Promise<never> {
-  return Promise.reject(new InvalidArgumentError('ARGUMENT_TYPE', 'grow: a page starts its ranks with spawnRanks, all at once'));
 }

@@ -107,6 +107,7 @@ export class Workers {
       this.#reject = reject;
     });
     const lines = linesAmong(nRanks);
+    const ofRank = typeof module === 'function' ? 'its module' : `the module ${String(module)}`;
     const name = `tccl:${random()}`;
     const members: Member[] = [];
     this.#members = members;
@@ -145,7 +146,7 @@ export class Workers {
       });
       events.addEventListener('error', (event) => {
         event.preventDefault();
-        this.#fail(rank, new Error(event.message ?? 'the module cannot be loaded'));
+        this.#fail(rank, new Error(event.message ?? `${ofRank} cannot be loaded: the browser's console says why`));
       });
       events.addEventListener('messageerror', () => this.#fail(rank, new Error('a message of it cannot be deserialized')));
     }
