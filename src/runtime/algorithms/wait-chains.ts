@@ -171,6 +171,32 @@ export class WaitChains {
   }
 }
 
+/** Wait reports that are asked for over the bootstrap network, as a rank's connections may not have been made yet. */
+export interface ReportsOnRequest {
+  ask(ranks: readonly number[]): void;
+  answer(rank: number): WaitReport | undefined;
+}
+
+/** The ranks' reports on request as sources. */
+export class RequestedReports {
+  readonly #sources: readonly Awaited[];
+  readonly #reports: ReportsOnRequest | undefined;
+
+  /** @param nRanks number of ranks; peers beyond, such as aggregators, are not asked */
+  constructor(nRanks: number, reports?: ReportsOnRequest) {
+    this.#reports = reports;
+    this.#sources = Array.from({ length: nRanks }, (_, peer) => ({ peer, waitReport: () => reports?.answer(peer) }));
+  }
+
+  ask(ranks: readonly number[]): void {
+    this.#reports?.ask(ranks.filter((rank) => rank < this.#sources.length));
+  }
+
+  of(rank: number): readonly Awaited[] {
+    return this.#sources.slice(rank, rank + 1);
+  }
+}
+
 /** Replies of a rank that does not wait to ranks that report a wait, once for each report. */
 export class ReportReplies {
   readonly #replied = new WeakMap<Connection, number>();

@@ -1,4 +1,5 @@
 import type { Algorithm } from '../algorithms/call.js';
+import type { ReportsOnRequest } from '../algorithms/wait-chains.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
@@ -48,6 +49,8 @@ export interface EngineContext {
   readonly threads: EngineThreads & { readonly connectsAll: boolean };
   /** Forwards wait reports of an engine thread to ranks that wait for messages. */
   readonly forwardReport: (report: readonly number[]) => void;
+  /** Reports of ranks that share no memory with this one. */
+  readonly reports: ReportsOnRequest;
   /** The algorithm that carries out every call it can. */
   readonly forced: Algorithm | undefined;
   /** See InitOptions. */

@@ -55,7 +55,7 @@ export async function networkEngine(
       signal,
     );
   }
-  const network = await openNetwork(options, signal);
+  const network = await openNetwork(options, signal, context.reports);
   // A blocking call cannot make connections.
   if (oneSegment || threads.connectsAll) await network.openAll(algorithms);
   const lowLatencyBytes = lowLatencyBytesOf(oneSegment, nThreads, settings);

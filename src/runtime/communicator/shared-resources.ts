@@ -119,6 +119,7 @@ export class SharedResources {
       signal,
       threads,
       forwardReport: (report) => pointToPoint.waits.forwardReport(report),
+      reports: { ask: (ranks) => waitQueries?.ask(ranks), answer: (rank) => waitQueries?.answer(rank) },
       forced,
       onWarning: this.facts.options.onWarning,
       name: config.name,

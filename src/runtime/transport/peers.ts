@@ -54,6 +54,9 @@ export interface Offer {
   readonly both: Readonly<Record<string, string>>;
 }
 
+/** Ends whose connections are being made. */
+export type PendingEnds = Set<Pick<WantedEnd, 'peer'>>;
+
 /** Synchronises the ranks that connect with each other. */
 export interface Agreement {
   /**
@@ -63,6 +66,8 @@ export interface Agreement {
   exchange(opening: Promise<ReadonlyMap<number, Offer>>): Promise<ReadonlyMap<number, Offer>>;
   /** Resolves once all ranks that depend on each other have connected; throws if one of them failed. */
   settle(connecting: Promise<unknown>): Promise<unknown>;
+  /** Has the ends whose connections have not been made yet, for reports of the ranks that hold this one up. */
+  readonly pending?: PendingEnds | undefined;
 }
 
 /**
@@ -71,7 +76,7 @@ export interface Agreement {
  * the same error; after any other failure the caller aborts that network.
  *
  * @param signal aborts the attempt with its reason
- * @param tag of messages on the bootstrap network; other calls that may be under way have another
+ * @param details tag: of messages on the bootstrap network; other calls that may be under way have another
  * @throws InvalidUsageError `UNSUPPORTED` when two ranks chose differently; SystemError `OUT_OF_MEMORY`, `NETWORK`;
  *   RemoteError `RANK_DIED`
  */
@@ -81,9 +86,10 @@ export function connectPeers(
   receiveFrom: readonly WantedEnd[],
   transportFor: TransportFor,
   signal: AbortSignal,
-  tag = TAG,
+  { tag = TAG, pending }: { readonly tag?: number } & Pick<Agreement, 'pending'> = {},
 ): Promise<PeerConnections> {
   const inPairs: Agreement = {
+    pending,
     exchange: async (opening) =>
       new Map(
         await Promise.all(
@@ -144,6 +150,8 @@ async function connectUnless(
   transportFor: TransportFor,
   agreement: Agreement,
 ): Promise<Made> {
+  const { pending } = agreement;
+  for (const end of [...wanted.sends, ...wanted.receives, ...wanted.both]) pending?.add(end);
   setMaxListeners(0, either); // one listener for each connection
   /** Clean-up of everything opened so far, for the case that a later step fails. */
   const undo: ((error: Error) => void)[] = [];
@@ -155,12 +163,11 @@ async function connectUnless(
   try {
     const offers = await unlessAborted(agreement.exchange(opening.then((ready) => offersOf(ready, transportFor))), either);
     const [sends, receives, both] = await opening;
+    pending?.clear();
+    for (const end of [...sends, ...receives, ...both]) pending?.add(end);
     undo.length = 0; // from here on, each set-up cleans up after itself
-    const connect = async <E extends Connection>(
-      { setUp, ...end }: Ready<E>,
-      info: string | undefined,
-    ): Promise<readonly [string, E]> => {
-      const { peer, name } = end;
+    const connect = async <E extends Connection>(end: Ready<E>, info: string | undefined): Promise<readonly [string, E]> => {
+      const { peer, name, setUp } = end;
       if (info === undefined) throw new InternalError('INTERNAL', `rank ${peer} knows of no connection ${name}`);
       // A rank that listens does not notice that the one that would dial has gone.
       const late = setTimeout(() => {
@@ -169,6 +176,7 @@ async function connectUnless(
       try {
         const connection = await orWhyNot(bootstrap, peer, setUp.connect(Buffer.from(info, 'base64'), either), either);
         undo.push((error) => connection.abort(error));
+        pending?.delete(end);
         return [keyOf(end), connection];
       } catch (error) {
         // The rank that listens learns of the failure only this way.

@@ -177,6 +177,16 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
     { seed: 991_691, nRanks: 4, calls: barrier, faults: [{ kind: 'reset', atMs: 295 }], recovers: false },
   ],
   [
+    'ranks named one that could not finish its connections with a stopped rank, and not the stopped one',
+    {
+      seed: 995_053,
+      nRanks: 4,
+      calls: [{ kind: 'broadcast', count: 1, pauseMs: 0 }],
+      faults: [{ kind: 'stop', rank: 0, atMs: 313, forMs: 60_000 }],
+      recovers: true,
+    },
+  ],
+  [
     'the world took a rank of a child for one of its parent',
     {
       seed: 990_318,

@@ -3,9 +3,10 @@ import { InvalidUsageError, SystemError, TcclError } from '../../../errors.js';
 import { describeElements } from '../../device/types.js';
 import type { AwaitedNews, Connection, ReceiveConnection, SendConnection } from '../../transport/transport.js';
 import type { Team } from '../../device/team.js';
+import type { PendingEnds } from '../../transport/peers.js';
 import type { WakeSources } from '../../progress/parking.js';
 import type { Activity } from '../activity.js';
-import { WaitChains, ReportReplies } from '../wait-chains.js';
+import { ReportReplies, RequestedReports, WaitChains, type Awaited } from '../wait-chains.js';
 import { hasCommonCounts } from '../call-traits.js';
 import { decodeCall, describeCall, readCall, type Call } from '../call.js';
 import { callMismatch } from '../mismatch.js';
@@ -93,8 +94,11 @@ export class Exchange implements Outputs {
   /** All connections ever added, and those that receive. */
   readonly #connections = new Set<Connection>();
   readonly #receives: ReceiveConnection[] = [];
-  /** True if the call waits until its connections are made, and so possibly for any rank that does not report a wait. */
-  isConnecting = false;
+  /**
+   * While the call waits until its connections are made: the ends that are missing yet. Without any, it may wait for each rank
+   * that does not report a wait.
+   */
+  pending: PendingEnds | undefined;
   /** Those whose polls are no system calls. */
   #inMemory: readonly ReceiveConnection[] = [];
   /** Connections that use system calls. */
@@ -129,6 +133,7 @@ export class Exchange implements Outputs {
   constructor(
     readonly rank: number,
     team: Team,
+    readonly requested = new RequestedReports(0),
   ) {
     const memory = team.segment.buffer;
     this.#team = team;
@@ -292,6 +297,7 @@ export class Exchange implements Outputs {
   reportWait(limitMs: number, activity: Activity): readonly number[] {
     const report = this.#waitChains.look(this.#awaited(), limitMs, activity);
     for (const connection of this.#all()) connection.reportWait(report);
+    this.requested.ask(this.awaitedRanks());
     return report;
   }
 
@@ -306,18 +312,23 @@ export class Exchange implements Outputs {
     this.#answers.give(this.#all(), report);
   }
 
-  #awaited(): Connection[] {
-    return this.#waits().flatMap(({ connections }) => connections);
+  /** All sources of reports of the awaited ranks: one that still makes connections reports on those that it had before. */
+  #awaited(): Awaited[] {
+    return this.awaitedRanks().flatMap((rank) => [
+      ...this.#all().filter(({ peer }) => peer === rank),
+      ...this.requested.of(rank),
+    ]);
   }
 
   #waits(): readonly Wait[] {
-    if (this.isConnecting) return [{ awaited: 'message', connections: this.#all() }];
     return this.#tracks.map((track) => this.#awaitedBy(track));
   }
 
   /** The ranks that the call under way waits for. */
   awaitedRanks(): readonly number[] {
-    return [...new Set(this.#awaited().map(({ peer }) => peer))];
+    const { pending } = this;
+    const ends = pending === undefined ? this.#waits().flatMap(({ connections }) => connections) : [...pending];
+    return [...new Set((ends.length > 0 || pending === undefined ? ends : this.#all()).map(({ peer }) => peer))];
   }
 
   /** Registers the wake sources of this thread: awaited connections, and connections with unsent bytes. */

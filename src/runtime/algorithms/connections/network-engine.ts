@@ -6,6 +6,7 @@ import { algorithmOf, kindOf, operatorOf, type Algorithm, type Call } from '../c
 import { parkAfterMs, spinsAt } from '../../progress/backoff.js';
 import type { WakeSources } from '../../progress/parking.js';
 import type { Activity } from '../activity.js';
+import { RequestedReports, type ReportsOnRequest } from '../wait-chains.js';
 import { Combiner } from './combiner.js';
 import { Exchange, type Track } from './exchange.js';
 import { NetworkCall } from './network-call.js';
@@ -15,13 +16,16 @@ import { callKinds, DONE, PENDING } from '../../device/kernels/kernels.js';
 import type { Libc } from '../../device/libc.js';
 import type { Team } from '../../device/team.js';
 import { InternalError, InvalidUsageError, withRank } from '../../../errors.js';
-import type { PeerConnections } from '../../transport/peers.js';
+import type { PeerConnections, PendingEnds } from '../../transport/peers.js';
 import type { RingOfRanks } from '../../transport/ring.js';
 import { logNameOf } from '#seam/transport/networks';
 import type { Engine } from '../engine.js';
 
-/** Makes the connections of an algorithm other than ring; every rank does so at the same call. The signal aborts it. */
-type Connect = (algorithm: Algorithm, signal: AbortSignal) => Promise<PeerConnections>;
+/**
+ * Makes the connections of an algorithm other than ring; every rank does so at the same call. The signal aborts it. `pending` has
+ * the ends of those that have not been made yet.
+ */
+export type Connect = (algorithm: Algorithm, signal: AbortSignal, pending: PendingEnds) => Promise<PeerConnections>;
 
 /**
  * Carries out calls over connections, one at a time. The ring's connections exist from the beginning; those of another algorithm
@@ -55,8 +59,18 @@ export class NetworkEngine implements Engine {
   /** Aborted when the engine ends. */
   readonly #stop = new AbortController();
 
-  /** @param rings of `channels`, connected */
-  constructor(team: Team, libc: Libc | undefined, rings: readonly RingOfRanks[], channels: Channels, connect: Connect) {
+  /**
+   * @param rings of `channels`, connected
+   * @param reports of ranks with which connections are being made
+   */
+  constructor(
+    team: Team,
+    libc: Libc | undefined,
+    rings: readonly RingOfRanks[],
+    channels: Channels,
+    connect: Connect,
+    reports?: ReportsOnRequest,
+  ) {
     const [first] = rings;
     if (first === undefined) throw new InternalError('INTERNAL', 'there is no ring');
     const { rank, order, links } = first;
@@ -64,7 +78,7 @@ export class NetworkEngine implements Engine {
     this.#rank = rank;
     this.#channels = channels;
     this.#connect = connect;
-    this.#exchange = new Exchange(rank, team);
+    this.#exchange = new Exchange(rank, team, new RequestedReports(order.length, reports));
     for (const { links } of rings) {
       for (const hop of [links, links?.relayed]) if (hop !== undefined) this.#exchange.add([hop.send], [hop.receive]);
     }
@@ -89,7 +103,7 @@ export class NetworkEngine implements Engine {
 
   async #open(algorithm: Algorithm): Promise<void> {
     if (this.#players.has(algorithm)) return;
-    const connections = await this.#connect(algorithm, this.#stop.signal);
+    const connections = await this.#connect(algorithm, this.#stop.signal, this.#exchange.pending ?? new Set());
     const { sends, receives } = connections;
     this.#exchange.add(sends, receives);
     this.#players.set(
@@ -223,13 +237,13 @@ export class NetworkEngine implements Engine {
     this.#meeting = false;
     this.#metFor.add(this.#algorithm);
     if (this.#players.has(this.#algorithm)) return this.#goOn(this.#exchange.begin(this.#work(), this.#looks(spins)), spins);
-    this.#exchange.isConnecting = true;
+    this.#exchange.pending = new Set();
     this.#opening = this.#open(this.#algorithm)
       .then(() => this.#exchange.replace(this.#work()))
       .catch((error: unknown) => void (this.#openingFailed = error as Error))
       .finally(() => {
         this.#opening = undefined;
-        this.#exchange.isConnecting = false;
+        this.#exchange.pending = undefined;
       });
     return PENDING;
   }

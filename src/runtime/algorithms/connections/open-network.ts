@@ -20,7 +20,8 @@ import type { FifoSize, Transport, TwoWayConnection } from '../../transport/tran
 import { afterWatching } from '../../progress/watch-clock.js';
 import { networkAlgorithm } from './registry.js';
 import { ringFifo } from './ring.js';
-import { NetworkEngine } from './network-engine.js';
+import type { ReportsOnRequest } from '../wait-chains.js';
+import { NetworkEngine, type Connect } from './network-engine.js';
 import { withAnySignal } from '../../abort-signals.js';
 
 /** Time limit for connections that are made at first use. */
@@ -59,14 +60,23 @@ export interface NetworkOptions extends ChannelTransports {
   readonly aggregators: Aggregators | undefined;
 }
 
-/** Opens all rings, and returns an engine that makes other connections when they are needed. `signal` aborts the opening. */
-export async function openNetwork(options: NetworkOptions, signal: AbortSignal): Promise<NetworkEngine> {
+/**
+ * Opens all rings, and returns an engine that makes other connections when they are needed.
+ *
+ * @param signal aborts the opening
+ * @param reports of ranks whose connections may not have been made yet
+ */
+export async function openNetwork(
+  options: NetworkOptions,
+  signal: AbortSignal,
+  reports?: ReportsOnRequest,
+): Promise<NetworkEngine> {
   const { bootstrap, team, libc, channels } = options;
   const { rank, nRanks } = bootstrap;
   const rings = await overTransports(options, ringFifo(nRanks), (transportFor) =>
     connectRings(bootstrap, channels.rings, transportFor, signal),
   );
-  return new NetworkEngine(team, libc, rings, channels, (algorithm, stop) => {
+  const connect: Connect = (algorithm, stop, pending) => {
     const { sendTo, receiveFrom } = networkAlgorithm(algorithm).ends(channels, rank);
     return overTransports(options, fifoOf(algorithm, channels), (transportFor) =>
       connectInTime(CONNECT_TIMEOUT_MS, (late) =>
@@ -74,14 +84,15 @@ export async function openNetwork(options: NetworkOptions, signal: AbortSignal):
           const isOfRanks = ({ peer }: WantedEnd): boolean => peer < nRanks;
           const heads = sendTo.filter((end) => !isOfRanks(end));
           const others = [sendTo.filter(isOfRanks), receiveFrom.filter(isOfRanks)] as const;
-          const connections = await connectPeers(bootstrap, ...others, transportFor, either);
+          const connections = await connectPeers(bootstrap, ...others, transportFor, either, { pending });
           return heads.length === 0
             ? connections
             : withAggregators(options, algorithm, { sendTo, receiveFrom }, connections, either);
         }),
       ),
     );
-  });
+  };
+  return new NetworkEngine(team, libc, rings, channels, connect, reports);
 }
 
 /** Connections of all ends, of which `made` are those with ranks. */
@@ -164,7 +175,7 @@ export function connectBeside(
   signal: AbortSignal,
 ): Promise<PeerConnections> {
   return overTransports(options, size, (transportFor) =>
-    connectPeers(options.bootstrap, sendTo, receiveFrom, transportFor, signal, BESIDE_TAG),
+    connectPeers(options.bootstrap, sendTo, receiveFrom, transportFor, signal, { tag: BESIDE_TAG }),
   );
 }
 
