@@ -66,6 +66,17 @@ describe.skipIf(missing)(`ranks in a page${missing}`, () => {
     expect(messages).toEqual([{ refused: { code: 'UNSUPPORTED', message }, usable: 1 }]);
   });
 
+  it('are started with a warning of a setting that does not exist', async () => {
+    const page = await pages.page();
+    pages.files.set('/nothing.js', "import { init } from '/dist/browser/index.js'; await (await init()).close();");
+    await page.evaluate(`import('/dist/browser/index.js').then(({ spawnRanks }) =>
+      spawnRanks(2, '/nothing.js', { env: { TCCL_TIMEOT: '3', TCCL_TIMEOUT: '3', OWN: '1' } }))`);
+    expect(page.complaints).toEqual([
+      'tccl: spawnRanks: TCCL_TIMEOT is set, but there is no such variable; did you mean TCCL_TIMEOUT?',
+    ]);
+    await page.context().close();
+  });
+
   it('refuse to grow, with and without an id', async () => {
     const { messages } = await run(
       2,

@@ -5,12 +5,14 @@ import { withCallerFrames } from '../caller-stack.js';
 import { markDead } from '../device/rank-lines.js';
 import { MAX_LOCAL_RANKS } from '../device/segment.js';
 import { createMemory } from '../device/shared-memory.js';
+import { unknownVariables } from '../launch/variables.js';
 import type { RankPort } from '../launch/rank-port.js';
 import { clearTimeout, random, setTimeout, type Timer } from '../platform/platform.js';
 import type { PageModule, PageSpawnOptions, PageWorker } from './options.js';
 import { checkIsolated, PLACE, type PagePlace, type ToPage, type ToRank } from './place.js';
 import { makeChannel, type Port } from './port-connection.js';
 import { onAbort } from '../abort-signals.js';
+import { warn } from '../warn.js';
 
 /** Ranks that run as workers: a promise that resolves when all have ended without error, and a port to each. */
 export interface SpawnedWorkers extends Promise<void> {
@@ -99,6 +101,7 @@ export class Workers {
     checkIsolated(call);
     const abort = signal;
     abort?.throwIfAborted();
+    for (const { text } of unknownVariables(env ?? {})) warn(`${call}: ${text}`);
     this.#call = call;
     this.#graceMs = graceMs;
     this.#ofPool = ofPool;
