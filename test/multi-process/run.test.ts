@@ -416,6 +416,14 @@ describe('a command that cannot be run', () => {
     },
   );
 
+  it('runs on this host alone where the list has no other, without ssh', async () => {
+    expect(await tcclInProcess(['run', '--hosts', 'localhost:2', '--no-prefix', 'echo', 'x'])).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: 'x\nx\n',
+    });
+  });
+
   const NO_DIRECTORY =
     'the directory /no/such/directory cannot be entered (ENOENT): make it, or give one that all hosts have with --wdir';
   it.each([

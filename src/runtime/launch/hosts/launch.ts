@@ -58,11 +58,10 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
   });
   const connecting = new Connecting(remote, options, own);
   try {
-    const greetings = await connecting.all((group) => group.greeted);
-    const seenAs = endsOf(defined(greetings[0]).sshConnection).client;
+    const [first] = await connecting.all((group) => group.greeted);
     const choosesHere = placements[0] === here && options.address === undefined;
     const hereAddress = choosesHere
-      ? await (remote.length === 0 ? freeAddress('127.0.0.1') : meetingAddress(env, seenAs))
+      ? await (first === undefined ? freeAddress('127.0.0.1') : meetingAddress(env, endsOf(first.sshConnection).client))
       : undefined;
     const ready = await connecting.last((group, index): Promise<Readiness> => {
       const { host, ranks } = there[index] as HostPlacement;
