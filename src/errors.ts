@@ -232,6 +232,12 @@ function ofSystem(error: Error): string {
   return 'code' in error && error.code === 'EISDIR' ? 'it is a folder; name a file in it' : error.message;
 }
 
+/** The first line of an error's message: the further ones of a library's are details for its developers. */
+export function firstLineOf(error: unknown): string {
+  const [line = ''] = (error as Error).message.split('\n', 1);
+  return line;
+}
+
 /** Does `action`; an {@link InputError} from it that names no file gets this one. */
 export function inFile<Result>(file: string | undefined, action: () => Result): Result {
   try {

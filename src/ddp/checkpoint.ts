@@ -7,7 +7,7 @@ import { bytesOf, movedTypeOf, type DataTypeName, type NumericArray } from '../r
 import { agree } from './agree.js';
 import { checkFlag, checkTensors, elementsOf, entriesOf } from './arguments.js';
 import { headerLengthOf, headerOf, LENGTH_BYTES, parseHeader, type Metadata, type StoredTensor } from './safetensors.js';
-import { emptyOf, plainArrays, type Tensors } from './tensors.js';
+import { emptyOf, lengthOf, plainArrays, type Tensors } from './tensors.js';
 
 /** Options of saveCheckpoint(). */
 export interface SaveOptions<Tensor> {
@@ -263,7 +263,7 @@ function compare(forms: readonly Form[], tensors: ReadonlyMap<string, StoredTens
       const stored = tensors.get(name);
       if (stored === undefined) return [`it has no ${name}`];
       const isOfShape = !hasShapes || stored.shape.join() === shape.join();
-      const isOfSize = stored.shape.reduce((product, each) => product * each, 1) === array.length;
+      const isOfSize = lengthOf(stored.shape) === array.length;
       const isWhole = stored.end - stored.begin === array.byteLength;
       if (stored.type === type && isOfShape && isOfSize && isWhole) return [];
       return [`${name} is ${stored.type} [${stored.shape.join()}] there, ${type} [${shape.join()}] here`];

@@ -36,29 +36,26 @@ export function tensorCalls<Tensor>(comm: Communicator, tensors: Tensors<Tensor>
     last = inTurn.catch(() => undefined);
     return inTurn;
   };
-  const optionsOf = (tensor: Tensor): TimedCallOptions => ({ type: tensors.typeOf(tensor) });
+  /** The tensor that a call makes of another one: of the same shape, or with `nParts` of it along the first dimension. */
+  const made = async (
+    tensor: Tensor,
+    nParts: number | undefined,
+    call: (input: NumericArray, output: NumericArray, options: TimedCallOptions) => Promise<void>,
+  ): Promise<Tensor> => {
+    const given = read(tensor);
+    // Without a turn of the event loop, calls keep their order among others of `comm`.
+    const input = given instanceof Promise ? await given : given;
+    const output = emptyOf(input, input.length * (nParts ?? 1));
+    await call(input, output, { type: tensors.typeOf(tensor) });
+    if (nParts === undefined) return tensors.make(output, tensor);
+    const [first = 1, ...others] = tensors.shapeOf(tensor);
+    return tensors.make(output, tensor, [first * nParts, ...others]);
+  };
   return {
-    async allReduce(tensor, operator = 'sum') {
-      const given = read(tensor);
-      const input = given instanceof Promise ? await given : given;
-      const output = emptyOf(input, input.length);
-      await comm.allReduce(input, output, operator, optionsOf(tensor));
-      return tensors.make(output, tensor);
-    },
-    async allGather(tensor) {
-      const given = read(tensor);
-      const input = given instanceof Promise ? await given : given;
-      const output = emptyOf(input, input.length * comm.nRanks);
-      await comm.allGather(input, output, optionsOf(tensor));
-      const [first = 1, ...others] = tensors.shapeOf(tensor);
-      return tensors.make(output, tensor, [first * comm.nRanks, ...others]);
-    },
-    async broadcast(tensor, root = 0) {
-      const given = read(tensor);
-      const input = given instanceof Promise ? await given : given;
-      const output = emptyOf(input, input.length);
-      await comm.broadcast(input, output, root, optionsOf(tensor));
-      return tensors.make(output, tensor);
-    },
+    allReduce: (tensor, operator = 'sum') =>
+      made(tensor, undefined, (input, output, options) => comm.allReduce(input, output, operator, options)),
+    allGather: (tensor) => made(tensor, comm.nRanks, (input, output, options) => comm.allGather(input, output, options)),
+    broadcast: (tensor, root = 0) =>
+      made(tensor, undefined, (input, output, options) => comm.broadcast(input, output, root, options)),
   };
 }

@@ -389,7 +389,7 @@ export class Device<Buffer> {
       await run();
     } catch (error) {
       const reason = await this.#reasonOf(error, call);
-      // What the system refuses this rank, the others would wait for, too.
+      // The other ranks would wait for a call that the system refused on this rank.
       const isOwn = error instanceof CopyError || reason instanceof SystemError;
       if (isOwn && this.#lost === undefined) this.#abort(reason.message);
       throw reason;

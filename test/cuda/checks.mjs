@@ -1,32 +1,10 @@
 // Checks of CUDA devices alone.
 import { openCuda } from '../../dist/cuda/open.js';
-import { launch } from './kit.mjs';
-
-const saidBy = async (run) => {
-  try {
-    await run();
-    return 'nothing';
-  } catch (error) {
-    return `${error.code}: ${error.message}`;
-  }
-};
+import { saidBy } from '../devices/compliance.mjs';
+import { kernelOf, launch } from './kit.mjs';
 
 /** A kernel that multiplies a number by 2. */
-const doubling = `.version 8.2
-.target sm_75
-.address_size 64
-.visible .entry doubling(.param .b64 target)
-{
-  .reg .b64 %d<2>;
-  .reg .b32 %r<1>;
-  mov.b64 %d1, target;
-  ld.param.b64 %d0, [%d1];
-  ld.global.b32 %r0, [%d0];
-  add.u32 %r0, %r0, %r0;
-  st.global.b32 [%d0], %r0;
-  ret;
-}
-`;
+const doubling = kernelOf('doubling', 'ld.global.b32 %r0, [%d0];', 'add.u32 %r0, %r0, %r0;', 'st.global.b32 [%d0], %r0;');
 
 /** Calls between kernels of the program: each sees what was queued before it, and is seen by what comes after it. */
 export async function ordered(comm, gpu, { driver, context }) {

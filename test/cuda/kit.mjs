@@ -1,20 +1,24 @@
-// What a device of CUDA refuses, and how its memory is made and lost, for the compliance tests of devices.
+// For the compliance tests of devices: wrong inputs for CUDA, and functions that make memory and end the device.
 
-/** A kernel that stores where no memory is. */
-const faulty = `.version 8.2
+/** PTX of a kernel with one parameter, an address, which is in %d0. */
+export function kernelOf(name, ...lines) {
+  return `.version 8.2
 .target sm_75
 .address_size 64
-.visible .entry faulty(.param .b64 target)
+.visible .entry ${name}(.param .b64 target)
 {
   .reg .b64 %d<2>;
   .reg .b32 %r<1>;
   mov.b64 %d1, target;
   ld.param.b64 %d0, [%d1];
-  mov.b32 %r0, 1;
-  st.global.b32 [%d0], %r0;
+  ${lines.join('\n  ')}
   ret;
 }
 `;
+}
+
+/** A kernel that stores where no memory is. */
+const faulty = kernelOf('faulty', 'mov.b32 %r0, 1;', 'st.global.b32 [%d0], %r0;');
 
 /** @param context of the program's own, on the device that `gpu` has */
 export function kitOf(gpu, driver, context, other) {

@@ -189,6 +189,16 @@ export async function refusals(comm, gpu, kit) {
   return said;
 }
 
+/** Code and message of a call's error, or `nothing`. */
+export async function saidBy(run) {
+  try {
+    await run();
+    return 'nothing';
+  } catch (error) {
+    return `${error.code}: ${error.message}`;
+  }
+}
+
 /**
  * Words of the ranks when rank 1's device is lost, or a copy of it fails, while the others wait.
  *
@@ -199,14 +209,6 @@ export async function failures(comm, gpu, kit, how) {
   const n = 2_400_000;
   const buffer = kit.make(4 * n);
   const x = how === 'destroyed' ? gpu.wrap(buffer, Float32Array) : await gpu.alloc(Float32Array, n);
-  const saidBy = async (run) => {
-    try {
-      await run();
-      return 'nothing';
-    } catch (error) {
-      return `${error.code}: ${error.message}`;
-    }
-  };
   const lengths = { short: rank === 1 ? n / 2 : n }[how] ?? n;
   // Of the first of three steps: its input has been read by then.
   const combine = (a, b) => {

@@ -1,4 +1,4 @@
-// What a WebGPU device refuses, and how its buffers are made and lost, for the compliance tests of devices.
+// For the compliance tests of devices: wrong inputs for WebGPU, and functions that make buffers and end the device.
 
 const COPY_SRC = 4;
 const COPY_DST = 8;

@@ -36,6 +36,8 @@ interface Found {
   /** Rows that measure the launch by PyTorch; they are not compared. */
   readonly tooShort: number;
   readonly isSlow: boolean;
+  /** True if the results are of another cluster. */
+  readonly tooFast: boolean;
   /** The best first. */
   readonly explanations: readonly TriedHypothesis[];
   readonly error: number;
@@ -131,7 +133,10 @@ function compare(input: ClusterInput, results: readonly Results[], seconds: numb
   const tables = long.map((each) => expectTable(each, simulator, environmentOf(each, simulated)));
   const isSlow = tables.some((table) => table.isSlow);
   const error = errorOf(tables);
-  if (!isSlow) return { input, tables, tooShort, isSlow, explanations: [], error, nTried: 0, nLeft: 0 };
+  if (!isSlow) {
+    const tooFast = tables.some(isOfAnother);
+    return { input, tables, tooShort, isSlow, tooFast, explanations: [], error, nTried: 0, nLeft: 0 };
+  }
   const roots = rootsOf({ machines });
   const changeable: ChangeableCluster = { cluster, roots, parameters, environment, ...given };
   const nHosts = cluster.hosts.reduce((sum, { count }) => sum + count, 0);
@@ -153,6 +158,7 @@ function compare(input: ClusterInput, results: readonly Results[], seconds: numb
     tables,
     tooShort,
     isSlow,
+    tooFast: false,
     explanations: ranked(tried, error),
     error,
     nTried: tried.length,
@@ -220,7 +226,7 @@ function verdictLines(found: Found, results: readonly Results[], paint: Colors):
   const rows = tables.flatMap((table) => table.rows);
   const slow = rows.filter(({ verdict }) => verdict === 'slow');
   const compared = tables.flatMap((table) => comparedRows(table)).filter(({ verdict }) => verdict === 'slow').length;
-  if (!isSlow && tables.some(isOfAnother)) {
+  if (found.tooFast) {
     return [
       `${paint.yellow('Too fast')}: ${ratiosText(rows.filter(isTooFast), rows.length)}`,
       'The run had more than this cluster, or not these variables: compare its NICs, GPUs and environment with the cluster’s.',
@@ -260,7 +266,7 @@ function ratiosText(some: readonly ExpectedRow[], nRows: number): string {
   return `${some.length} of ${counted(nRows, 'row')}, ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)} times as long as expected.`;
 }
 
-function jsonOf({ input, tables, isSlow, explanations, error, nTried, nLeft }: Found, results: readonly Results[]) {
+function jsonOf({ input, tables, isSlow, tooFast, explanations, error, nTried, nLeft }: Found, results: readonly Results[]) {
   return {
     format: 'tccl expect',
     formatVersion: 1,
@@ -268,7 +274,7 @@ function jsonOf({ input, tables, isSlow, explanations, error, nTried, nLeft }: F
     nccl: input.parameters.ncclVersion,
     variables: results[0]?.variables ?? {},
     slow: isSlow,
-    tooFast: !isSlow && tables.some(isOfAnother),
+    tooFast,
     tables: tables.map(({ collective, environment, rows, unmeasured, isSlow: slow }) => ({
       collective,
       ...(unmeasured.length === 0 ? {} : { unmeasured }),

@@ -56,7 +56,7 @@ export function smallerClusters(nodes: NodeTable, nChannels: number, fabric: Fab
   return isOdd && areHostsAlike(nodes) ? evenClusters(nodes) : undefined;
 }
 
-/** The two even numbers below an odd number of equal hosts, for messages to a tenth only: their order depends on the number. */
+/** The even numbers below an odd number of equal hosts. Messages are up to a tenth off: their order depends on the number. */
 function evenClusters({ nNodes, kindOfNode }: NodeTable): Smaller {
   return { fewer: chosenHosts(kindOfNode, nNodes - 3), more: chosenHosts(kindOfNode, nNodes - 1), steps: 1 / 2 };
 }

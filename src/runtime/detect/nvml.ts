@@ -1,3 +1,4 @@
+import { firstLineOf } from '../../errors.js';
 import { ownRequire } from '../../own-module.js';
 import type { ProbedGpu } from '../../planner/topology/detect/machine-files.js';
 import { defined } from '../../defined.js';
@@ -17,7 +18,7 @@ export function askNvml(library = 'libnvidia-ml.so.1'): NvmlAnswer {
   try {
     nvml = bind(ownRequire()('koffi') as Koffi, library);
   } catch (error) {
-    return { reason: `NVML cannot be loaded (${defined((error as Error).message.split('\n')[0])})` };
+    return { reason: `NVML cannot be loaded (${firstLineOf(error)})` };
   }
   const status = nvml.init();
   if (status !== SUCCESS) return { reason: `NVML does not start: ${errorName(status)}` };

@@ -1,5 +1,5 @@
 import { constants, getSystemErrorName } from '#platform/system';
-import { SystemError } from '../../errors.js';
+import { firstLineOf, SystemError } from '../../errors.js';
 import { ownRequire } from '../../own-module.js';
 import { FdWatches, type FdWatch, type Readiness } from './fd-watches.js';
 import { defined } from '../../defined.js';
@@ -182,7 +182,7 @@ function open(): LoadedLibc {
   try {
     koffi = require('koffi') as Koffi;
   } catch (error) {
-    return { reason: `the library koffi cannot be loaded (${defined((error as Error).message.split('\n')[0])})` };
+    return { reason: `the library koffi cannot be loaded (${firstLineOf(error)})` };
   }
   const addon = Object.keys(require.cache).find((path) => path.endsWith('koffi.node'));
   return { libc: bind(koffi, addon) };

@@ -64,7 +64,7 @@ it('names a rank that stops between the last messages of init, in whatever call 
 
 it('lets a rank read what arrived before a reset, as Linux does', async () => {
   const world = new World(1);
-  // Ranks learn of news late, so that the reset is there when they read.
+  // Ranks are told 50 ms late, so that the reset has arrived before they read.
   const network = new VirtualNetwork(world, (rank, run) => void world.after(50, rank, run));
   const read: string[] = [];
   let code: string | undefined;

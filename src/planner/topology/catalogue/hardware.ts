@@ -1,5 +1,5 @@
 import { parse as parseYaml } from 'yaml';
-import { InputError, InvalidArgumentError } from '../../../errors.js';
+import { firstLineOf, InputError, InvalidArgumentError } from '../../../errors.js';
 import { cpuModels, type CpuModel } from './cpus.js';
 import { gpuModels, type GpuModel } from './gpus.js';
 import { HARDWARE_FORM } from './hardware-form.js';
@@ -109,11 +109,7 @@ function fromYaml(text: string): Hardware {
   try {
     value = parseYaml(text);
   } catch (error) {
-    throw new InputError(
-      'SYNTAX',
-      `the description of the hardware is no YAML: ${(error as Error).message.split('\n')[0] ?? ''}`,
-      { cause: error },
-    );
+    throw new InputError('SYNTAX', `the description of the hardware is no YAML: ${firstLineOf(error)}`, { cause: error });
   }
   const fields = asRecord(value, 'the description of the hardware', ['gpus', 'nics', 'cpu']);
   return checked({

@@ -1,4 +1,4 @@
-import { InvalidUsageError } from '../../../errors.js';
+import { firstLineOf, InvalidUsageError } from '../../../errors.js';
 import { ownRequire } from '../../../own-module.js';
 import { argumentTypes, functions, type Driver, type DriverFunctions, type FunctionName } from './functions.js';
 
@@ -27,13 +27,13 @@ export function open(soname = 'libcuda.so.1'): Driver {
   try {
     koffi = ownRequire()('koffi') as Koffi;
   } catch (error) {
-    throw unsupported(`the library koffi cannot be loaded (${firstLine(error)}): npm install koffi`, error);
+    throw unsupported(`the library koffi cannot be loaded (${firstLineOf(error)}): npm install koffi`, error);
   }
   let library: Library;
   try {
     library = koffi.load(soname);
   } catch (error) {
-    const why = firstLine(error).replace(/^Failed to load shared library: /, '');
+    const why = firstLineOf(error).replace(/^Failed to load shared library: /, '');
     throw unsupported(`the driver cannot be loaded (${soname}: ${why}): ${REMEDY}; a container needs \`--gpus all\``, error);
   }
   return bind(koffi, library, soname);
@@ -74,8 +74,4 @@ export function versionText(version: number): string {
 
 function unsupported(why: string, cause?: unknown): InvalidUsageError {
   return new InvalidUsageError('UNSUPPORTED', `cuda: ${why}`, cause === undefined ? {} : { cause });
-}
-
-function firstLine(error: unknown): string {
-  return (error as Error).message.split('\n')[0] ?? '';
 }

@@ -1,6 +1,5 @@
-import { SystemError } from '../../../errors.js';
+import { firstLineOf, SystemError } from '../../../errors.js';
 import { ownRequire } from '../../../own-module.js';
-import { defined } from '../../../defined.js';
 
 /**
  * The calls of UCX that the transport needs. Contexts, workers, endpoints, requests and places in memory are addresses; no
@@ -85,7 +84,7 @@ export function open(soname = SONAME): { readonly ucx: Ucx } | { readonly reason
   try {
     koffi = ownRequire()('koffi') as Koffi;
   } catch (error) {
-    return { reason: `UCX needs the library koffi, which cannot be loaded (${firstLine(error)}); use TCCL_NET=socket` };
+    return { reason: `UCX needs the library koffi, which cannot be loaded (${firstLineOf(error)}); use TCCL_NET=socket` };
   }
   try {
     const library = load(koffi, soname);
@@ -96,13 +95,9 @@ export function open(soname = SONAME): { readonly ucx: Ucx } | { readonly reason
       reason: `UCX ${version.join('.')} (${soname}) is ${major > MAJOR ? 'newer than this tccl knows' : 'too old'}; ${REMEDY}`,
     };
   } catch (error) {
-    const why = firstLine(error).replace(/^Failed to load shared library: /, '');
+    const why = firstLineOf(error).replace(/^Failed to load shared library: /, '');
     return { reason: `UCX cannot be loaded (${soname}: ${why}); ${REMEDY}` };
   }
-}
-
-function firstLine(error: unknown): string {
-  return defined((error as Error).message.split('\n')[0]);
 }
 
 /*

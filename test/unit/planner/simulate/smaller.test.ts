@@ -84,7 +84,7 @@ describe('times of large clusters from smaller ones', () => {
         for (const bytes of [2 ** 19, 2 ** 27]) {
           const whole = simulator.simulate(collective, bytes, { unfolded: true })!.timeUs;
           const time = simulator.simulate(collective, bytes)!.timeUs;
-          // Where three kinds alternate, turns of four hosts never meet the same kinds, here and in the smaller clusters.
+          // Where three kinds alternate, a turn of all channels has other kinds in the smaller clusters than in the large one.
           const most = collective === 'AllToAll' && kinds === 3 && seed % orders.length === 1 ? 0.12 : 0.005;
           expect(Math.abs(time / whole - 1), `${collective} of ${bytes} on ${hosts.join('')}`).toBeLessThan(most);
         }
@@ -127,7 +127,7 @@ describe('times of large clusters from smaller ones', () => {
     expect(smallerClusters(alike(40), 16, undefined)).toMatchObject({ steps: 1 });
     const pods: Fabric = { rails: 'none', tiers: [{ hosts: 20, oversubscription: 2 }] };
     expect(smallerClusters(alike(40), 16, pods)).toBeUndefined();
-    // Odd numbers of hosts do not fold: the two even ones below tell.
+    // An odd number of hosts does not fold, so its time comes from the two even numbers below it.
     expect(smallerClusters(alike(125), 32, undefined)).toMatchObject({ steps: 0.5 });
   });
 });
