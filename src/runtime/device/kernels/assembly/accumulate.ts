@@ -1,9 +1,8 @@
 // Combines elements of a window where they lie. Each changes by an atomic instruction of its own, so ranks may combine into the same
 // elements at the same time.
 
-import { BAND, COMPARE, FLOAT16, FLOAT32, FLOAT64, REPLACE, sizeShift, SUM } from './codes';
+import { COMPARE, FLOAT16, FLOAT32, FLOAT64, REPLACE, sizeShift, SUM } from './codes';
 import { combineAny } from './combine';
-import { combineFurther } from './further';
 
 /**
  * Combines the elements of `source` into those of `destination`, and writes what these were to `before`, unless that is 0.
@@ -38,7 +37,7 @@ function exchanged<U extends number>(type: i32, op: i32, to: usize, given: v128)
   let was: U = atomic.load<U>(to);
   while (true) {
     const old = v128.splat<U>(was);
-    const now = op < BAND ? combineAny(type, op, old, given) : combineFurther(type, op, old, given);
+    const now = combineAny(type, op, old, given);
     const found: U = atomic.cmpxchg<U>(to, was, v128.extract_lane<U>(now, 0));
     if (found == was) return was;
     was = found;

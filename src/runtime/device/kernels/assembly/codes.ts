@@ -41,6 +41,13 @@ export class Prod {}
 export class Min {}
 export class Max {}
 export class Avg {}
+export class Band {}
+export class Bor {}
+export class Bxor {}
+export class Land {}
+export class Lor {}
+export class Minloc {}
+export class Maxloc {}
 
 export class Float32 {}
 export class Float64 {}
@@ -84,7 +91,14 @@ export function operatorOf<Op>(): i32 {
   if (is<Op, Prod>()) return PROD;
   if (is<Op, Min>()) return MIN;
   if (is<Op, Max>()) return MAX;
-  return AVG;
+  if (is<Op, Avg>()) return AVG;
+  if (is<Op, Band>()) return BAND;
+  if (is<Op, Bor>()) return BOR;
+  if (is<Op, Bxor>()) return BXOR;
+  if (is<Op, Land>()) return LAND;
+  if (is<Op, Lor>()) return LOR;
+  if (is<Op, Minloc>()) return MINLOC;
+  return MAXLOC;
 }
 
 /** Two bits for each type. */

@@ -1,14 +1,17 @@
 // Combines two vectors of any type by any operator. Averages are sums here; the caller divides at the end.
 
 import {
-  Bfloat16, BFLOAT16, Float16, FLOAT16, Float32, FLOAT32, Float64, FLOAT64, Float8e4m3, FLOAT8E4M3, Float8e5m2, FLOAT8E5M2,
-  Int32, INT32, Int64, INT64, Int8, INT8, is, Max, MAX, Min, MIN, Prod, PROD, Sum, Uint32, UINT32, Uint64, UINT64, Uint8, UINT8,
+  BAND, Band, Bfloat16, BFLOAT16, BOR, Bor, BXOR, Bxor, Float16, FLOAT16, Float32, FLOAT32, Float64, FLOAT64, Float8e4m3,
+  FLOAT8E4M3, Float8e5m2, FLOAT8E5M2, Int32, INT32, Int64, INT64, Int8, INT8, is, LAND, Land, LOR, Lor, Max, MAX, MAXLOC, Maxloc,
+  Min, MIN, MINLOC, Minloc, Prod, PROD, Sum, Uint32, UINT32, Uint64, UINT64, Uint8, UINT8,
 } from './codes';
+import { combineFurther, isFurther } from './further';
 import { combineBytes, combineLongs } from './integers';
 import { combineNarrow } from './narrow';
 
 @inline
 export function combine<T, Op>(a: v128, b: v128): v128 {
+  if (isFurther<Op>()) return combineFurther<T, Op>(a, b);
   if (is<T, Float32>()) return combineLanes<f32, Op>(a, b);
   if (is<T, Float64>()) return combineLanes<f64, Op>(a, b);
   if (is<T, Int32>()) return combineLanes<i32, Op>(a, b);
@@ -52,5 +55,12 @@ function combineOf<T>(op: i32, a: v128, b: v128): v128 {
   if (op == PROD) return combine<T, Prod>(a, b);
   if (op == MIN) return combine<T, Min>(a, b);
   if (op == MAX) return combine<T, Max>(a, b);
+  if (op == BAND) return combine<T, Band>(a, b);
+  if (op == BOR) return combine<T, Bor>(a, b);
+  if (op == BXOR) return combine<T, Bxor>(a, b);
+  if (op == LAND) return combine<T, Land>(a, b);
+  if (op == LOR) return combine<T, Lor>(a, b);
+  if (op == MINLOC) return combine<T, Minloc>(a, b);
+  if (op == MAXLOC) return combine<T, Maxloc>(a, b);
   return combine<T, Sum>(a, b);
 }

@@ -5,14 +5,14 @@
 // depend on which rank computes them or when.
 
 import {
-  AVG, Avg, BFLOAT16, Bfloat16, codeOf, FLOAT16, Float16, FLOAT32, Float32, FLOAT64, Float64, FLOAT8E4M3, Float8e4m3, FLOAT8E5M2,
-  Float8e5m2, INT32, Int32, INT64, Int64, INT8, Int8, is, MAX, Max, MIN, Min, operatorOf, PROD, Prod, SUM, Sum, UINT32, Uint32,
-  UINT64, Uint64, UINT8, Uint8,
+  AVG, Avg, BAND, Band, BFLOAT16, Bfloat16, BOR, Bor, BXOR, Bxor, codeOf, FLOAT16, Float16, FLOAT32, Float32, FLOAT64, Float64,
+  FLOAT8E4M3, Float8e4m3, FLOAT8E5M2, Float8e5m2, INT32, Int32, INT64, Int64, INT8, Int8, is, LAND, Land, LOR, Lor, MAX, Max,
+  MAXLOC, Maxloc, MIN, Min, MINLOC, Minloc, operatorOf, PROD, Prod, SUM, Sum, UINT32, Uint32, UINT64, Uint64, UINT8, Uint8,
 } from './codes';
 import { combine, combineAny } from './combine';
 import { copy, storeFour } from './copy';
 import { divide } from './divide';
-import { reduceFurther } from './further';
+import { isFurther, isLocated } from './further';
 import { loadPiece, pieceBytes, storePiece } from './pieces';
 import { reduceWords } from './words';
 
@@ -92,8 +92,7 @@ function pairLoop<T, Op>(a: usize, b: usize, c: usize, d: usize, bytes: usize, d
   return i;
 }
 
-@inline
-function reduceTyped<T, Op>(
+function reduceWide<T, Op>(
   sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
 ): void {
   let i = from;
@@ -139,15 +138,17 @@ function reduceTyped<T, Op>(
   else pieceLoop(codeOf<T>(), operatorOf<Op>(), sources, nSources, destinations, nDestinations, i, end);
 }
 
-/** The loop of types with many instructions for each vector: further unrolling gains nothing. */
-@inline
+/** The loop of types and operators with many instructions for each vector: further unrolling gains nothing. */
 function reduceNarrow<T, Op>(
   sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
 ): void {
   const end = from + bytes;
   let i = from;
+  if (is<Op, Sum>() && is<T, Float16>() && nSources > 1 && bytes >= MACHINE_CODE_BYTES) {
+    i += sumByMachineCode(sources, nSources, destinations, nDestinations, from, bytes);
+  }
   if (is<Op, Sum>() && is<T, Float16>() || (is<Op, Sum>() || is<Op, Prod>()) && is<T, Bfloat16>()) {
-    i = reduceWords<T, Op>(sources, nSources, destinations, nDestinations, from, end);
+    i = reduceWords<T, Op>(sources, nSources, destinations, nDestinations, i, end);
   }
   for (; i + 32 <= end; i += 32) {
     let p = (load<u32>(sources) as usize) + i;
@@ -166,55 +167,45 @@ function reduceNarrow<T, Op>(
   pieceLoop(codeOf<T>(), operatorOf<Op>(), sources, nSources, destinations, nDestinations, i, end);
 }
 
-// One compiled loop for each type and operator; sums and products of integers are the same with and without sign. They are
-// not inlined, which keeps the dispatch below small.
-function sumFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Sum>(s, n, d, m, from, bytes); }
-function prodFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Prod>(s, n, d, m, from, bytes); }
-function minFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Min>(s, n, d, m, from, bytes); }
-function maxFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Max>(s, n, d, m, from, bytes); }
-function avgFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Avg>(s, n, d, m, from, bytes); }
-function sumFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float64, Sum>(s, n, d, m, from, bytes); }
-function prodFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float64, Prod>(s, n, d, m, from, bytes); }
-function minFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float64, Min>(s, n, d, m, from, bytes); }
-function maxFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float64, Max>(s, n, d, m, from, bytes); }
-function avgFloat64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float64, Avg>(s, n, d, m, from, bytes); }
-function sumInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int32, Sum>(s, n, d, m, from, bytes); }
-function prodInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int32, Prod>(s, n, d, m, from, bytes); }
-function minInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int32, Min>(s, n, d, m, from, bytes); }
-function maxInt32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int32, Max>(s, n, d, m, from, bytes); }
-function sumInt8(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int8, Sum>(s, n, d, m, from, bytes); }
-function prodInt8(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int8, Prod>(s, n, d, m, from, bytes); }
-function minInt8(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int8, Min>(s, n, d, m, from, bytes); }
-function maxInt8(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int8, Max>(s, n, d, m, from, bytes); }
-function minUint8(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint8, Min>(s, n, d, m, from, bytes); }
-function maxUint8(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint8, Max>(s, n, d, m, from, bytes); }
-function minUint32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint32, Min>(s, n, d, m, from, bytes); }
-function maxUint32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint32, Max>(s, n, d, m, from, bytes); }
-function sumInt64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int64, Sum>(s, n, d, m, from, bytes); }
-function prodInt64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int64, Prod>(s, n, d, m, from, bytes); }
-function minInt64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int64, Min>(s, n, d, m, from, bytes); }
-function maxInt64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Int64, Max>(s, n, d, m, from, bytes); }
-function minUint64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint64, Min>(s, n, d, m, from, bytes); }
-function maxUint64(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Uint64, Max>(s, n, d, m, from, bytes); }
-function sumFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void {
-  const done = n > 1 && bytes >= MACHINE_CODE_BYTES ? sumByMachineCode(s, n, d, m, from, bytes) : 0;
-  reduceNarrow<Float16, Sum>(s, n, d, m, from + done, bytes - done);
+// One compiled loop for each type and operator. They are not inlined, which keeps the dispatch small.
+
+@inline
+function reduceTyped<T, Op>(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void {
+  if (isFurther<Op>() || is<T, Float16>() || is<T, Bfloat16>() || is<T, Float8e4m3>() || is<T, Float8e5m2>()) {
+    reduceNarrow<T, Op>(s, n, d, m, from, bytes);
+  } else reduceWide<T, Op>(s, n, d, m, from, bytes);
 }
-function prodFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float16, Prod>(s, n, d, m, from, bytes); }
-function minFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float16, Min>(s, n, d, m, from, bytes); }
-function maxFloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float16, Max>(s, n, d, m, from, bytes); }
-function sumBfloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Bfloat16, Sum>(s, n, d, m, from, bytes); }
-function prodBfloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Bfloat16, Prod>(s, n, d, m, from, bytes); }
-function minBfloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Bfloat16, Min>(s, n, d, m, from, bytes); }
-function maxBfloat16(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Bfloat16, Max>(s, n, d, m, from, bytes); }
-function sumFloat8e4m3(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e4m3, Sum>(s, n, d, m, from, bytes); }
-function prodFloat8e4m3(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e4m3, Prod>(s, n, d, m, from, bytes); }
-function minFloat8e4m3(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e4m3, Min>(s, n, d, m, from, bytes); }
-function maxFloat8e4m3(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e4m3, Max>(s, n, d, m, from, bytes); }
-function sumFloat8e5m2(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e5m2, Sum>(s, n, d, m, from, bytes); }
-function prodFloat8e5m2(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e5m2, Prod>(s, n, d, m, from, bytes); }
-function minFloat8e5m2(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e5m2, Min>(s, n, d, m, from, bytes); }
-function maxFloat8e5m2(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e5m2, Max>(s, n, d, m, from, bytes); }
+
+/** True if results of integers depend on their sign. */
+@inline
+function readsSign<Op>(): bool {
+  return is<Op, Min>() || is<Op, Max>() || isLocated<Op>();
+}
+
+function reduceBy<Op>(type: i32, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void {
+  switch (type) {
+    case FLOAT32: reduceTyped<Float32, Op>(s, n, d, m, from, bytes); break;
+    case FLOAT64: reduceTyped<Float64, Op>(s, n, d, m, from, bytes); break;
+    case UINT32: if (readsSign<Op>()) { reduceTyped<Uint32, Op>(s, n, d, m, from, bytes); break; }
+    case INT32: reduceTyped<Int32, Op>(s, n, d, m, from, bytes); break;
+    case UINT64: if (readsSign<Op>()) { reduceTyped<Uint64, Op>(s, n, d, m, from, bytes); break; }
+    case INT64: reduceTyped<Int64, Op>(s, n, d, m, from, bytes); break;
+    default: if (isLocated<Op>()) unreachable(); else reduceSmall<Op>(type, s, n, d, m, from, bytes);
+  }
+}
+
+@inline
+function reduceSmall<Op>(type: i32, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void {
+  switch (type) {
+    case UINT8: if (readsSign<Op>()) { reduceTyped<Uint8, Op>(s, n, d, m, from, bytes); break; }
+    case INT8: reduceTyped<Int8, Op>(s, n, d, m, from, bytes); break;
+    case FLOAT16: reduceTyped<Float16, Op>(s, n, d, m, from, bytes); break;
+    case BFLOAT16: reduceTyped<Bfloat16, Op>(s, n, d, m, from, bytes); break;
+    case FLOAT8E4M3: reduceTyped<Float8e4m3, Op>(s, n, d, m, from, bytes); break;
+    case FLOAT8E5M2: reduceTyped<Float8e5m2, Op>(s, n, d, m, from, bytes); break;
+    default: unreachable();
+  }
+}
 
 /**
  * Combines `bytes` bytes at byte offset `from` of all sources and writes the result at the same offset of all destinations. A
@@ -224,69 +215,27 @@ function maxFloat8e5m2(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: u
 export function reduceCopy(
   type: i32, op: i32, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
 ): void {
-  if (op > AVG) {
-    reduceFurther(type, op, sources, nSources, destinations, nDestinations, from, bytes);
-    return;
-  }
-  switch ((type << 3) | op) {
-    case (FLOAT32 << 3) | SUM: sumFloat32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT32 << 3) | PROD: prodFloat32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT32 << 3) | MIN: minFloat32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT32 << 3) | MAX: maxFloat32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT32 << 3) | AVG: avgFloat32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT64 << 3) | SUM: sumFloat64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT64 << 3) | PROD: prodFloat64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT64 << 3) | MIN: minFloat64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT64 << 3) | MAX: maxFloat64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT64 << 3) | AVG: avgFloat64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT32 << 3) | SUM: sumInt32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT32 << 3) | PROD: prodInt32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT32 << 3) | MIN: minInt32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT32 << 3) | MAX: maxInt32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT8 << 3) | SUM: sumInt8(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT8 << 3) | PROD: prodInt8(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT8 << 3) | MIN: minInt8(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT8 << 3) | MAX: maxInt8(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (UINT8 << 3) | SUM: sumInt8(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (UINT8 << 3) | PROD: prodInt8(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (UINT8 << 3) | MIN: minUint8(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (UINT8 << 3) | MAX: maxUint8(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (UINT32 << 3) | SUM: sumInt32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (UINT32 << 3) | PROD: prodInt32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (UINT32 << 3) | MIN: minUint32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (UINT32 << 3) | MAX: maxUint32(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT64 << 3) | SUM: sumInt64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT64 << 3) | PROD: prodInt64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT64 << 3) | MIN: minInt64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (INT64 << 3) | MAX: maxInt64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (UINT64 << 3) | SUM: sumInt64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (UINT64 << 3) | PROD: prodInt64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (UINT64 << 3) | MIN: minUint64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (UINT64 << 3) | MAX: maxUint64(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT16 << 3) | SUM: sumFloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT16 << 3) | PROD: prodFloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT16 << 3) | MIN: minFloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT16 << 3) | MAX: maxFloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (BFLOAT16 << 3) | SUM: sumBfloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (BFLOAT16 << 3) | PROD: prodBfloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (BFLOAT16 << 3) | MIN: minBfloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (BFLOAT16 << 3) | MAX: maxBfloat16(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT8E4M3 << 3) | SUM: sumFloat8e4m3(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT8E4M3 << 3) | PROD: prodFloat8e4m3(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT8E4M3 << 3) | MIN: minFloat8e4m3(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT8E4M3 << 3) | MAX: maxFloat8e4m3(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT8E5M2 << 3) | SUM: sumFloat8e5m2(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT8E5M2 << 3) | PROD: prodFloat8e5m2(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT8E5M2 << 3) | MIN: minFloat8e5m2(sources, nSources, destinations, nDestinations, from, bytes); break;
-    case (FLOAT8E5M2 << 3) | MAX: maxFloat8e5m2(sources, nSources, destinations, nDestinations, from, bytes); break;
-    default:
-      if (op != AVG) unreachable();
-      average(type, sources, nSources, destinations, nDestinations, from, bytes);
+  switch (op) {
+    case SUM: reduceBy<Sum>(type, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case PROD: reduceBy<Prod>(type, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case MIN: reduceBy<Min>(type, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case MAX: reduceBy<Max>(type, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case AVG: average(type, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case BAND: reduceNarrow<Int32, Band>(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case BOR: reduceNarrow<Int32, Bor>(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case BXOR: reduceNarrow<Int32, Bxor>(sources, nSources, destinations, nDestinations, from, bytes); break;
+    case LAND: reduceBy<Land>(type, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case LOR: reduceBy<Lor>(type, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case MINLOC: reduceBy<Minloc>(type, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case MAXLOC: reduceBy<Maxloc>(type, sources, nSources, destinations, nDestinations, from, bytes); break;
+    default: unreachable();
   }
 }
 
-/** Averages of types that do not divide in the loop: for each block a sum, a division and copies. */
+/** Divides in the loop, or for each block: a sum, a division and copies. */
 function average(type: i32, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize): void {
+  if (type == FLOAT32) return reduceWide<Float32, Avg>(sources, nSources, destinations, nDestinations, from, bytes);
+  if (type == FLOAT64) return reduceWide<Float64, Avg>(sources, nSources, destinations, nDestinations, from, bytes);
   const first = load<u32>(destinations) as usize;
   const end = from + bytes;
   for (let i = from; i < end; i += AVERAGED_BYTES) {

@@ -16,32 +16,21 @@ import { loadPiece, pieceBytes, storePiece } from './pieces';
 export function reduceScaled(
   type: i32, scalars: usize, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
 ): void {
+  // Products and sums of integers are the same with and without sign.
   switch (type) {
-    case FLOAT32: scaleFloat32(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
-    case FLOAT64: scaleFloat64(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
-    case INT8: case UINT8: scaleInt8(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
-    case INT32: case UINT32: scaleInt32(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
-    case INT64: case UINT64: scaleInt64(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
-    case FLOAT16: scaleFloat16(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
-    case BFLOAT16: scaleBfloat16(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
-    case FLOAT8E4M3: scaleFloat8e4m3(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
-    case FLOAT8E5M2: scaleFloat8e5m2(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case FLOAT32: scaleTyped<Float32>(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case FLOAT64: scaleTyped<Float64>(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case INT8: case UINT8: scaleTyped<Int8>(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case INT32: case UINT32: scaleTyped<Int32>(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case INT64: case UINT64: scaleTyped<Int64>(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case FLOAT16: scaleTyped<Float16>(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case BFLOAT16: scaleTyped<Bfloat16>(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case FLOAT8E4M3: scaleTyped<Float8e4m3>(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
+    case FLOAT8E5M2: scaleTyped<Float8e5m2>(scalars, sources, nSources, destinations, nDestinations, from, bytes); break;
     default: unreachable();
   }
 }
 
-// Products and sums of integers are the same with and without sign.
-function scaleFloat32(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Float32>(k, s, n, d, m, from, bytes); }
-function scaleFloat64(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Float64>(k, s, n, d, m, from, bytes); }
-function scaleInt8(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Int8>(k, s, n, d, m, from, bytes); }
-function scaleInt32(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Int32>(k, s, n, d, m, from, bytes); }
-function scaleInt64(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Int64>(k, s, n, d, m, from, bytes); }
-function scaleFloat16(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Float16>(k, s, n, d, m, from, bytes); }
-function scaleBfloat16(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Bfloat16>(k, s, n, d, m, from, bytes); }
-function scaleFloat8e4m3(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Float8e4m3>(k, s, n, d, m, from, bytes); }
-function scaleFloat8e5m2(k: usize, s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { scaleTyped<Float8e5m2>(k, s, n, d, m, from, bytes); }
-
-@inline
 function scaleTyped<T>(
   scalars: usize, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
 ): void {
