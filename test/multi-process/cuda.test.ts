@@ -57,7 +57,7 @@ describe('arrays of GPUs of a fake driver', () => {
   it('leave nothing behind', () => {
     // The check's own two contexts are left; an array keeps that of its device.
     const beforeFree = { allocations: 1, contexts: 2 };
-    const left = { wasPinned: true, beforeFree, allocations: 0, locked: 0, handles: 0, contexts: 2, current: 0 };
+    const left = { wasPinned: true, beforeFree, allocations: 0, opened: 0, locked: 0, handles: 0, contexts: 2, current: 0 };
     expect(run(2, 'released')).toEqual([left, left]);
   });
 });

@@ -1,7 +1,8 @@
 import {
-  argumentTypes,
   DEVICE_MEMORY,
   deviceAttributes,
+  EVENT_OF_PROCESSES,
+  EVENT_WITHOUT_TIMING,
   functions,
   jitOptions,
   launchParameters,
@@ -11,37 +12,17 @@ import {
   type Driver,
   type FunctionName,
 } from '../../src/runtime/device/cuda/functions.js';
-import { DeviceMemory, MemoryError } from '../ptx/memory.js';
+import { MemoryError } from '../ptx/memory.js';
 import { parseModule, type Kernel } from '../ptx/parse.js';
 import { generator, runKernels } from '../ptx/run.js';
+import { checkValues, put, putLong } from './fake-arguments.js';
 import { bytesIn, FakeHost } from './fake-host.js';
-import { FakeStreams, type Operation, type Stream } from './fake-streams.js';
+import { FakeMachine, FakeMemory } from './fake-machine.js';
+import { ofProcesses } from './fake-processes.js';
+import { texts, type FakeResult } from './fake-results.js';
+import { FakeStreams, type Stream } from './fake-streams.js';
 
-/** Results that the fake gives, with the driver's names and texts. */
-const texts = {
-  0: ['CUDA_SUCCESS', 'no error'],
-  1: ['CUDA_ERROR_INVALID_VALUE', 'invalid argument'],
-  2: ['CUDA_ERROR_OUT_OF_MEMORY', 'out of memory'],
-  3: ['CUDA_ERROR_NOT_INITIALIZED', 'initialization error'],
-  100: ['CUDA_ERROR_NO_DEVICE', 'no CUDA-capable device is detected'],
-  101: ['CUDA_ERROR_INVALID_DEVICE', 'invalid device ordinal'],
-  201: ['CUDA_ERROR_INVALID_CONTEXT', 'invalid device context'],
-  209: ['CUDA_ERROR_NO_BINARY_FOR_GPU', 'no kernel image is available for execution on the device'],
-  214: ['CUDA_ERROR_ECC_UNCORRECTABLE', 'uncorrectable ECC error encountered'],
-  218: ['CUDA_ERROR_INVALID_PTX', 'a PTX JIT compilation failed'],
-  400: ['CUDA_ERROR_INVALID_HANDLE', 'invalid resource handle'],
-  500: ['CUDA_ERROR_NOT_FOUND', 'named symbol not found'],
-  600: ['CUDA_ERROR_NOT_READY', 'device not ready'],
-  700: ['CUDA_ERROR_ILLEGAL_ADDRESS', 'an illegal memory access was encountered'],
-  712: ['CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED', 'part or all of the requested memory range is already mapped'],
-  713: ['CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED', 'pointer does not correspond to a registered memory region'],
-  716: ['CUDA_ERROR_MISALIGNED_ADDRESS', 'misaligned address'],
-  719: ['CUDA_ERROR_LAUNCH_FAILED', 'unspecified launch failure'],
-  800: ['CUDA_ERROR_NOT_PERMITTED', 'operation not permitted'],
-  802: ['CUDA_ERROR_SYSTEM_NOT_READY', 'system not yet initialized'],
-} as const;
-
-export type FakeResult = keyof typeof texts;
+export { FakeMachine, MACHINE_BYTES } from './fake-machine.js';
 
 export interface FakeOptions {
   readonly devices?: number;
@@ -49,18 +30,19 @@ export interface FakeOptions {
   readonly memoryBytes?: number;
   /** Decides the order of streams and of the threads of kernels. */
   readonly seed?: number;
+  /** GPUs that processes share; without it, the driver has its own. */
+  readonly machine?: FakeMachine;
+  /** Pairs of GPUs that reach each other's memory. */
+  readonly isPeer?: (from: number, to: number) => boolean;
 }
 
-interface Allocation {
-  readonly pointer: bigint;
-  readonly bytes: number;
-  readonly device: number;
-}
+/** Handles of events: their numbers in the machine are added. */
+const FIRST_EVENT = 0x5600_0000_0000n;
 
 const CAPABILITY = { major: 9, minor: 0 };
 /** Functions that work without a context, or after a fault of it. */
 const always: readonly FunctionName[] = (Object.keys(functions) as FunctionName[]).filter((name) =>
-  /^cu(Init|Driver|GetError|Device|Ctx)/.test(name),
+  /^cu(Init|Driver|GetError|Device|CtxP)/.test(name),
 );
 
 /**
@@ -73,12 +55,18 @@ export class FakeDriver {
   /** Numbers of calls of each function. */
   readonly calls = new Map<FunctionName, number>();
   readonly host = new FakeHost();
-  readonly #memory = new DeviceMemory();
+  readonly #machine: FakeMachine;
+  /** As the driver's own copies reach it, and as kernels of each GPU do. */
+  readonly #memory: FakeMemory;
+  readonly #memories: readonly FakeMemory[];
   readonly #streams: FakeStreams;
   readonly #random: (below: number) => number;
   readonly #options: Required<FakeOptions>;
   readonly #failures = new Map<FunctionName, { result: number; after: number }>();
-  readonly #allocations = new Map<bigint, Allocation>();
+  /** Memory that was allocated, that was opened, and events, by this driver. */
+  readonly #allocated = new Set<bigint>();
+  readonly #opened: bigint[] = [];
+  readonly #events = new Set<bigint>();
   /** Everything else that has a handle. */
   readonly #handles = new Map<bigint, unknown>();
   readonly #contexts = new Map<bigint, { readonly device: number; retained: number }>();
@@ -86,12 +74,32 @@ export class FakeDriver {
   #nextHandle = 0x5500_0000_0000n;
   #fault = 0;
   #isStarted = false;
+  #isGoingOn = false;
 
   constructor(options: FakeOptions = {}) {
-    this.#options = { devices: 1, memoryBytes: 2 ** 30, seed: 1, ...options };
+    const machine = options.machine ?? new FakeMachine();
+    this.#options = { devices: 1, memoryBytes: 2 ** 30, seed: 1, machine, isPeer: () => true, ...options };
+    this.#machine = machine;
+    this.#memory = new FakeMemory(machine);
+    this.#memories = Array.from({ length: this.#options.devices }, (_, device) => new FakeMemory(machine, device));
     this.#random = generator(this.#options.seed);
-    this.#streams = new FakeStreams(this.#random);
-    const own = { ...this.#ofDevices(), ...this.#ofMemory(), ...this.#ofStreams(), ...this.#ofKernels() };
+    this.#streams = new FakeStreams(this.#random, () => machine.pause());
+    const own = {
+      ...this.#ofDevices(),
+      ...this.#ofMemory(),
+      ...this.#ofStreams(),
+      ...this.#ofEvents(),
+      ...ofProcesses({
+        machine,
+        isPeer: this.#options.isPeer,
+        opened: this.#opened,
+        device: () => this.#device,
+        deviceOf: (context) => this.#contexts.get(context)?.device,
+        eventOf: (handle) => this.#eventOf(handle),
+        addEvent: (event) => this.#addEvent(event),
+      }),
+      ...this.#ofKernels(),
+    };
     for (const [name, call] of Object.entries(own) as [FunctionName, (...values: never[]) => FakeResult][])
       Object.assign(this, { [name]: (...values: never[]) => this.#begin(name, values) ?? call(...values) });
   }
@@ -119,10 +127,10 @@ export class FakeDriver {
   }
 
   /** Numbers of things that were not given back. */
-  get left(): { allocations: number; locked: number; handles: number; contexts: number; current: number } {
+  get left(): Record<'allocations' | 'opened' | 'locked' | 'handles' | 'contexts' | 'current', number> {
     const contexts = [...this.#contexts.values()].filter(({ retained }) => retained > 0).length;
-    const [locked, current] = [this.host.nLocked, this.#current.length];
-    return { allocations: this.#allocations.size, locked, handles: this.#handles.size, contexts, current };
+    const [locked, current, handles] = [this.host.nLocked, this.#current.length, this.#handles.size + this.#events.size];
+    return { allocations: this.#allocated.size, opened: this.#opened.length, locked, handles, contexts, current };
   }
 
   /** The result of a call that does not take place. */
@@ -140,7 +148,7 @@ export class FakeDriver {
     return this.#current.length === 0 ? 201 : undefined;
   }
 
-  #ofDevices(): Pick<Driver, Extract<FunctionName, `cu${'Init' | 'Driver' | 'GetError' | 'Device' | 'Ctx'}${string}`>> {
+  #ofDevices(): Pick<Driver, Extract<FunctionName, `cu${'Init' | 'Driver' | 'GetError' | 'Device' | 'CtxP'}${string}`>> {
     const isDevice = (device: number): boolean => device >= 0 && device < this.#options.devices;
     const textOf = (result: number, out: [string | null], which: 0 | 1): FakeResult => {
       out[0] = (texts as Partial<Record<number, readonly [string, string]>>)[result]?.[which] ?? null;
@@ -174,6 +182,7 @@ export class FakeDriver {
         const value = known.get(attribute);
         return value === undefined ? 1 : put(out, value);
       },
+      cuDeviceCanAccessPeer: (out, from, to) => put(out, Number(from !== to && this.#options.isPeer(from, to))),
       cuDeviceTotalMem_v2: (out) => putLong(out, this.#options.memoryBytes),
       cuDevicePrimaryCtxRetain: (out, device) => {
         if (!isDevice(device)) return 101;
@@ -205,21 +214,23 @@ export class FakeDriver {
     return {
       cuMemAlloc_v2: (out, bytes) => {
         if (bytes === 0) return 1;
-        const device = this.#contexts.get(this.#current.at(-1) ?? 0n)?.device ?? 0;
-        const used = [...this.#allocations.values()].reduce((sum, each) => sum + (each.device === device ? each.bytes : 0), 0);
-        if (used + bytes > this.#options.memoryBytes) return 2;
-        const pointer = this.#memory.allocate(`memory of GPU ${device}`, bytes);
+        const device = this.#device;
+        if (this.#machine.used(device) + bytes > this.#options.memoryBytes) return 2;
+        const pointer = this.#machine.allocate(device, bytes);
         // Memory begins with what others left in it.
         this.#memory.bytesAt(pointer).fill(1 + this.#random(255));
-        this.#allocations.set(pointer, { pointer, bytes, device });
+        this.#allocated.add(pointer);
         return putLong(out, pointer);
       },
       cuMemFree_v2: (pointer) => {
-        if (!this.#allocations.has(pointer)) return 1;
+        if (!this.#allocated.has(pointer)) return 1;
         // The driver waits for all work of the GPU.
         this.#work(() => this.#streams.finishAll());
-        this.#allocations.delete(pointer);
-        this.#memory.free(pointer);
+        const pids = this.#machine.openedBy(pointer);
+        if (pids.length > 0)
+          throw new Error(`processes ${pids.join(', ')} have memory open that is freed: CUDA leaves this undefined`);
+        this.#allocated.delete(pointer);
+        this.#machine.free(pointer);
         return this.#afterWork();
       },
       cuMemsetD8Async: (pointer, value, bytes, stream) =>
@@ -230,7 +241,7 @@ export class FakeDriver {
         return this.host.unlock(bytesIn(view)) ? this.#afterWork() : 713;
       },
       cuPointerGetAttribute: (out, attribute, pointer) => {
-        const found = this.#allocationAt(pointer);
+        const found = this.#machine.rangeAt(pointer);
         if (found === undefined) return 1;
         const { memoryType, device, rangeStart, rangeSize } = pointerAttributes;
         if (attribute === memoryType) return put(out, DEVICE_MEMORY);
@@ -267,10 +278,7 @@ export class FakeDriver {
     };
   }
 
-  #ofStreams(): Pick<Driver, Extract<FunctionName, `cu${'Stream' | 'Event'}${string}`>> {
-    interface Event {
-      recorded?: Operation;
-    }
+  #ofStreams(): Pick<Driver, Extract<FunctionName, `cuStream${string}`>> {
     return {
       cuStreamCreate: (out, flags) => putLong(out, this.#add(this.#streams.open(flags !== NON_BLOCKING_STREAM))),
       cuStreamDestroy_v2: (handle) => {
@@ -285,21 +293,50 @@ export class FakeDriver {
         this.#finish(handle);
         return this.#afterWork();
       },
-      cuEventCreate: (out) => putLong(out, this.#add({} satisfies Event)),
-      cuEventDestroy_v2: (handle) => (this.#handles.delete(handle) ? 0 : 400),
+      cuStreamWaitEvent: (handle, event, flags) => {
+        const [stream, source] = [this.#streamOf(handle), this.#eventOf(event)?.source];
+        if (stream === undefined || source === undefined) return 400;
+        if (flags !== 0) return 1;
+        const wanted = this.#machine.recorded(source);
+        this.#streams.queue(
+          stream,
+          () => undefined,
+          () => this.#machine.hasReached(source, wanted),
+        );
+        this.#goOn();
+        return 0;
+      },
+    };
+  }
+
+  #ofEvents(): Pick<Driver, Extract<FunctionName, `cuEvent${string}`>> {
+    return {
+      cuEventCreate: (out, flags) => {
+        // An event of several processes has no times.
+        const isShared = (flags & EVENT_OF_PROCESSES) !== 0;
+        if (isShared && (flags & EVENT_WITHOUT_TIMING) === 0) return 1;
+        return putLong(out, this.#addEvent(this.#machine.makeEvent(isShared)));
+      },
+      cuEventDestroy_v2: (handle) => {
+        if (this.#eventOf(handle) === undefined) return 400;
+        this.#machine.endEvent(Number(handle - FIRST_EVENT));
+        this.#events.delete(handle);
+        return 0;
+      },
       cuEventRecord: (handle, stream) => {
-        const event = this.#handles.get(handle) as Event | undefined;
-        const given = this.#streamOf(stream);
-        if (event === undefined || given === undefined) return 400;
-        event.recorded = this.#streams.queue(given, () => undefined);
+        const [source, given] = [this.#eventOf(handle)?.source, this.#streamOf(stream)];
+        if (source === undefined || given === undefined) return 400;
+        const record = this.#machine.record(source);
+        this.#streams.queue(given, () => this.#machine.reach(source, record));
+        this.#goOn();
         return 0;
       },
       cuEventQuery: (handle) => {
-        const event = this.#handles.get(handle) as Event | undefined;
-        if (event === undefined) return 400;
+        const source = this.#eventOf(handle)?.source;
+        if (source === undefined) return 400;
         this.#work(() => this.#streams.progress());
         if (this.#fault !== 0) return this.#fault;
-        return event.recorded?.isDone === false ? 600 : 0;
+        return this.#machine.hasReached(source, this.#machine.recorded(source)) ? 0 : 600;
       },
     };
   }
@@ -341,8 +378,9 @@ export class FakeDriver {
         const parameters = Object.fromEntries(
           [...kernel.parameters].map(([name, { offset, bytes }]) => [name, given.subarray(offset, offset + bytes)]),
         );
+        const memory = this.#memories[this.#device] ?? this.#memory;
         return this.#queue(stream, [], () => {
-          runKernels(this.#memory, [{ kernel, blocks, threads, parameters }], { seed: 1 + this.#random(1000) });
+          runKernels(memory, [{ kernel, blocks, threads, parameters }], { seed: 1 + this.#random(1000) });
         });
       },
     };
@@ -358,8 +396,19 @@ export class FakeDriver {
     return this.host.viewAt(at).slice(0, Number(new DataView(size.buffer, size.byteOffset).getBigUint64(0, true)));
   }
 
-  #allocationAt(pointer: bigint): Allocation | undefined {
-    return [...this.#allocations.values()].find((each) => pointer >= each.pointer && pointer < each.pointer + BigInt(each.bytes));
+  /** GPU of the current context. */
+  get #device(): number {
+    return this.#contexts.get(this.#current.at(-1) ?? 0n)?.device ?? 0;
+  }
+
+  #eventOf(handle: bigint): ReturnType<FakeMachine['event']> {
+    return this.#machine.event(Number(handle - FIRST_EVENT));
+  }
+
+  #addEvent(event: number): bigint {
+    const handle = FIRST_EVENT + BigInt(event);
+    this.#events.add(handle);
+    return handle;
   }
 
   #handlesOf(kernels: ReadonlyMap<string, Kernel>): bigint[] {
@@ -382,12 +431,24 @@ export class FakeDriver {
     const stream = this.#streamOf(handle);
     if (stream === undefined) return 400;
     const isInside = ([pointer, bytes]: readonly [bigint, number]): boolean => {
-      const found = this.#allocationAt(pointer);
+      const found = this.#machine.rangeAt(pointer);
       return found !== undefined && pointer + BigInt(bytes) <= found.pointer + BigInt(found.bytes);
     };
     if (!parts.every(isInside)) return 1;
     this.#streams.queue(stream, () => void run());
+    this.#goOn();
     return 0;
+  }
+
+  /** Lets work go on between calls, where processes share GPUs. */
+  #goOn(): void {
+    if (this.#isGoingOn || !this.#machine.isShared) return;
+    this.#isGoingOn = true;
+    setTimeout(() => {
+      this.#isGoingOn = false;
+      this.#work(() => this.#streams.progress());
+      if (this.#streams.hasWork) this.#goOn();
+    }, 1).unref();
   }
 
   #finish(handle: bigint): void {
@@ -413,35 +474,3 @@ export class FakeDriver {
 
 // eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging, @typescript-eslint/no-empty-object-type -- above
 export interface FakeDriver extends Driver {}
-
-/** Throws for arguments that koffi would refuse or read wrongly. */
-function checkValues(name: FunctionName, values: readonly unknown[]): void {
-  const kinds = functions[name];
-  if (values.length !== kinds.length) throw new Error(`${name} takes ${kinds.length} arguments, not ${values.length}`);
-  for (const [i, kind] of kinds.entries()) {
-    const value = values[i];
-    const fits = {
-      i32: Number.isInteger(value),
-      u32: Number.isInteger(value) && (value as number) >= 0,
-      byte: Number.isInteger(value) && (value as number) >= 0 && (value as number) < 256,
-      size: Number.isSafeInteger(value) && (value as number) >= 0,
-      handle: typeof value === 'bigint',
-      bytes: ArrayBuffer.isView(value),
-      name: typeof value === 'string',
-      text: Array.isArray(value),
-    }[kind];
-    if (!fits) throw new Error(`argument ${i} of ${name} is a ${argumentTypes[kind]}, not ${String(value)}`);
-  }
-}
-
-function put(out: ArrayBufferView, value: number): 0 {
-  const bytes = bytesIn(out, 4);
-  new DataView(bytes.buffer, bytes.byteOffset).setUint32(0, value, true);
-  return 0;
-}
-
-function putLong(out: ArrayBufferView, value: number | bigint): 0 {
-  const bytes = bytesIn(out, 8);
-  new DataView(bytes.buffer, bytes.byteOffset).setBigUint64(0, BigInt(value), true);
-  return 0;
-}

@@ -3,6 +3,8 @@ export interface Operation {
   /** In the order in which all streams were given work. */
   readonly number: number;
   readonly run: () => void;
+  /** False while it waits for an event; work after it waits, too. */
+  readonly isReady: () => boolean;
   isDone: boolean;
 }
 
@@ -12,16 +14,22 @@ export interface Stream {
   readonly isBlocking: boolean;
 }
 
+/** Times that a process waits for another one's work, of 1 ms each. */
+const MOST_PAUSES = 60_000;
+
 /** Streams whose work is done when somebody asks for it, in any order that they allow. */
 export class FakeStreams {
   /** The stream 0. */
   readonly legacy: Stream = { operations: [], isBlocking: false };
   readonly #streams = new Set<Stream>([this.legacy]);
   readonly #random: (below: number) => number;
+  readonly #pause: () => void;
   #number = 0;
 
-  constructor(random: (below: number) => number) {
+  /** @param pause lets other processes go on, where all work waits for theirs */
+  constructor(random: (below: number) => number, pause: () => void) {
     this.#random = random;
+    this.#pause = pause;
   }
 
   open(isBlocking: boolean): Stream {
@@ -35,8 +43,8 @@ export class FakeStreams {
     this.#streams.delete(stream);
   }
 
-  queue(stream: Stream, run: () => void): Operation {
-    const operation = { number: this.#number++, run, isDone: false };
+  queue(stream: Stream, run: () => void, isReady = () => true): Operation {
+    const operation = { number: this.#number++, run, isReady, isDone: false };
     stream.operations.push(operation);
     return operation;
   }
@@ -48,7 +56,11 @@ export class FakeStreams {
 
   /** Does the work of a stream, or its part up to an operation, and what it waits for. */
   finish(stream: Stream, last = stream.operations.at(-1)): void {
-    while (last?.isDone === false) this.#step();
+    for (let pauses = 0; last?.isDone === false;) {
+      if (this.#step()) pauses = 0;
+      else if (pauses++ < MOST_PAUSES) this.#pause();
+      else throw new Error('a stream waits for an event of a process that reaches it never, or waits itself');
+    }
   }
 
   finishAll(): void {
@@ -60,17 +72,23 @@ export class FakeStreams {
     for (const { operations } of this.#streams) for (const each of operations.splice(0)) each.isDone = true;
   }
 
-  #step(): void {
+  get hasWork(): boolean {
+    return [...this.#streams].some(({ operations }) => operations.length > 0);
+  }
+
+  /** Returns false if there was nothing to do. */
+  #step(): boolean {
     const ready = [...this.#streams].filter((stream) => this.#isReady(stream));
     const operation = ready[this.#random(ready.length)]?.operations.shift();
-    if (operation === undefined) return;
+    if (operation === undefined) return false;
     operation.run();
     operation.isDone = true;
+    return true;
   }
 
   #isReady(stream: Stream): boolean {
     const [next] = stream.operations;
-    if (next === undefined) return false;
+    if (next?.isReady() !== true) return false;
     const others = stream === this.legacy ? [...this.#streams].filter(({ isBlocking }) => isBlocking) : [this.legacy];
     if (stream !== this.legacy && !stream.isBlocking) return true;
     return others.every(({ operations: [first] }) => first === undefined || first.number > next.number);

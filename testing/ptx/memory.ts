@@ -14,7 +14,7 @@ export interface Region {
 }
 
 /** Bits of an address within its region: nothing that is near the end of one region is the beginning of another. */
-const OFFSET_BITS = 36;
+export const OFFSET_BITS = 36;
 
 /** A region, and the bytes from its beginning. */
 export interface Place {

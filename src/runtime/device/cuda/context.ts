@@ -45,7 +45,8 @@ export class CudaContext {
   readonly lost: Promise<string>;
   #lose: (why: string) => void = () => undefined;
   readonly #device: number;
-  readonly #handle: bigint;
+  /** The context, a `CUcontext`. */
+  readonly handle: bigint;
   readonly #events: bigint[] = [];
   readonly #streams: bigint[] = [];
   readonly #popped = new BigUint64Array(1);
@@ -66,7 +67,7 @@ export class CudaContext {
     opening('cuDeviceGet', driver.cuDeviceGet(device, ordinal));
     this.#device = device[0] ?? 0;
     opening('cuDevicePrimaryCtxRetain', driver.cuDevicePrimaryCtxRetain(this.#out, this.#device));
-    this.#handle = this.#out[0] ?? 0n;
+    this.handle = this.#out[0] ?? 0n;
   }
 
   get name(): string {
@@ -95,7 +96,7 @@ export class CudaContext {
 
   /** Runs calls of the driver while the context is current. They must not wait for promises. */
   run<Result>(work: (driver: Driver) => Result): Result {
-    this.check('cuCtxPushCurrent', this.driver.cuCtxPushCurrent_v2(this.#handle));
+    this.check('cuCtxPushCurrent', this.driver.cuCtxPushCurrent_v2(this.handle));
     try {
       return work(this.driver);
     } finally {
@@ -105,7 +106,7 @@ export class CudaContext {
 
   /** The same for calls that release something: a context that faulted has released it. */
   inAnyCase(work: (driver: Driver) => unknown): void {
-    if (this.driver.cuCtxPushCurrent_v2(this.#handle) !== results.SUCCESS) return;
+    if (this.driver.cuCtxPushCurrent_v2(this.handle) !== results.SUCCESS) return;
     work(this.driver);
     this.driver.cuCtxPopCurrent_v2(this.#popped);
   }

@@ -11,7 +11,16 @@ export const argumentTypes = {
   bytes: 'void *',
   name: 'const char *',
   text: '_Out_ const char **',
+  ipc: 'CUipcHandle',
 } as const;
+
+/** Bytes of `CUipcMemHandle` and `CUipcEventHandle`, by which processes share memory and events. */
+export const IPC_BYTES = 64;
+
+/** Such a handle as an argument: functions take the struct itself, not its address. */
+export interface IpcHandle {
+  readonly reserved: Uint8Array;
+}
 
 interface ArgumentValues {
   readonly i32: number;
@@ -23,6 +32,7 @@ interface ArgumentValues {
   readonly name: string;
   /** Filled with a text of the driver. */
   readonly text: [string | null];
+  readonly ipc: IpcHandle;
 }
 
 type Kind = keyof ArgumentValues;
@@ -43,11 +53,13 @@ export const functions = {
   cuDeviceGetUuid_v2: ['bytes', 'i32'],
   cuDeviceGetAttribute: ['bytes', 'i32', 'i32'],
   cuDeviceTotalMem_v2: ['bytes', 'i32'],
+  cuDeviceCanAccessPeer: ['bytes', 'i32', 'i32'],
 
   cuDevicePrimaryCtxRetain: ['bytes', 'i32'],
   cuDevicePrimaryCtxRelease_v2: ['i32'],
   cuCtxPushCurrent_v2: ['handle'],
   cuCtxPopCurrent_v2: ['bytes'],
+  cuCtxEnablePeerAccess: ['handle', 'u32'],
 
   cuMemAlloc_v2: ['bytes', 'size'],
   cuMemFree_v2: ['handle'],
@@ -66,6 +78,13 @@ export const functions = {
   cuEventDestroy_v2: ['handle'],
   cuEventRecord: ['handle', 'handle'],
   cuEventQuery: ['handle'],
+  cuStreamWaitEvent: ['handle', 'handle', 'u32'],
+
+  cuIpcGetMemHandle: ['bytes', 'handle'],
+  cuIpcOpenMemHandle_v2: ['bytes', 'ipc', 'u32'],
+  cuIpcCloseMemHandle: ['handle'],
+  cuIpcGetEventHandle: ['bytes', 'handle'],
+  cuIpcOpenEventHandle: ['bytes', 'ipc'],
 
   cuModuleLoadDataEx: ['bytes', 'bytes', 'u32', 'bytes', 'bytes'],
   cuModuleUnload: ['handle'],
@@ -96,9 +115,13 @@ export const deviceAttributes = { multiprocessors: 16, capabilityMajor: 75, capa
 export const pointerAttributes = { memoryType: 2, device: 9, rangeStart: 11, rangeSize: 12 } as const;
 export const DEVICE_MEMORY = 2;
 
-/** `CU_STREAM_NON_BLOCKING`: no implicit order with the stream 0. `CU_EVENT_DISABLE_TIMING`. */
+/** `CU_STREAM_NON_BLOCKING`: no implicit order with the stream 0. */
 export const NON_BLOCKING_STREAM = 1;
+/** `CU_EVENT_DISABLE_TIMING`, and `CU_EVENT_INTERPROCESS` for events that other processes open. */
 export const EVENT_WITHOUT_TIMING = 2;
+export const EVENT_OF_PROCESSES = 4;
+/** `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag. */
+export const IPC_PEER_ACCESS = 1;
 
 /** `CUjit_option`: memory for the messages of the compiler of PTX, and its length. */
 export const jitOptions = { errorLog: 5, errorLogBytes: 6 } as const;

@@ -1,16 +1,19 @@
 import { firstLineOf, InvalidUsageError } from '../../../errors.js';
 import { ownRequire } from '../../../own-module.js';
-import { argumentTypes, functions, type Driver, type DriverFunctions, type FunctionName } from './functions.js';
+import { argumentTypes, functions, IPC_BYTES, type Driver, type DriverFunctions, type FunctionName } from './functions.js';
 
 /** The first version of the driver that has all functions, as users know it. */
 const REMEDY = 'install an NVIDIA driver of CUDA 12.2 or newer (R535)';
 
 interface Library {
   func(prototype: string): (...values: unknown[]) => unknown;
+  func(name: string, result: string, types: readonly unknown[]): (...values: unknown[]) => unknown;
 }
 
 interface Koffi {
   load(path: string | null): Library;
+  struct(fields: Record<string, unknown>): unknown;
+  array(type: string, length: number): unknown;
 }
 
 let loaded: Driver | undefined;
@@ -41,11 +44,12 @@ export function open(soname = 'libcuda.so.1'): Driver {
 
 function bind(koffi: Koffi, library: Library, soname: string): Driver {
   const missing: string[] = [];
+  const ipc = koffi.struct({ reserved: koffi.array('uint8_t', IPC_BYTES) });
   const bound = Object.entries(functions).flatMap(([name, kinds]) => {
-    const types = kinds.map((kind) => argumentTypes[kind]);
+    const types = kinds.map((kind) => (kind === 'ipc' ? ipc : argumentTypes[kind]));
     try {
       // The table gives the types of arguments.
-      return [[name, library.func(`int ${name}(${types.join(', ')})`)]];
+      return [[name, library.func(name, 'int', types)]];
     } catch {
       missing.push(name);
       return [];

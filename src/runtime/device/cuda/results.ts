@@ -9,6 +9,7 @@ export const results = {
   NO_DEVICE: 100,
   INVALID_PTX: 218,
   NOT_READY: 600,
+  PEER_ACCESS_ALREADY_ENABLED: 704,
 } as const;
 
 /** Results after which every call on the context gives the same result: its memory is lost, until the process ends. */

@@ -8,8 +8,11 @@ import {
   argumentTypes,
   DEVICE_MEMORY,
   deviceAttributes,
+  EVENT_OF_PROCESSES,
   EVENT_WITHOUT_TIMING,
   functions,
+  IPC_BYTES,
+  IPC_PEER_ACCESS,
   jitOptions,
   launchParameters,
   NON_BLOCKING_STREAM,
@@ -52,6 +55,10 @@ describe.skipIf(header === undefined || !hasCompiler)(
         'sizeof(CUjit_option)': 4,
         CU_STREAM_NON_BLOCKING: NON_BLOCKING_STREAM,
         CU_EVENT_DISABLE_TIMING: EVENT_WITHOUT_TIMING,
+        CU_EVENT_INTERPROCESS: EVENT_OF_PROCESSES,
+        CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS: IPC_PEER_ACCESS,
+        'sizeof(CUipcMemHandle)': IPC_BYTES,
+        'sizeof(CUipcEventHandle)': IPC_BYTES,
         CU_MEMORYTYPE_DEVICE: DEVICE_MEMORY,
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: deviceAttributes.multiprocessors,
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: deviceAttributes.capabilityMajor,
@@ -85,6 +92,7 @@ function fitting(declared: string): readonly string[] {
   // Addresses that are always 0 here.
   if (/^void \*\*kernelParams/.test(declared)) return ['handle'];
   if (declared.includes('*')) return ['bytes'];
+  if (/^CUipc(Mem|Event)Handle\b/.test(declared)) return ['ipc'];
   if (/^(CUdeviceptr|CUcontext|CUstream|CUevent|CUmodule|CUfunction)\b/.test(declared)) return ['handle'];
   if (declared.startsWith('unsigned int')) return ['u32'];
   if (declared.startsWith('unsigned char')) return ['byte'];
@@ -98,6 +106,8 @@ function compile(name: string, lacking: readonly FunctionName[] = []): string {
     cuDriverGetVersion: '*(int *)a0 = 11040; return 0;',
     cuGetErrorName: '*a1 = a0 == 34 ? "CUDA_ERROR_STUB_LIBRARY" : 0; return a0 == 34 ? 0 : 1;',
     cuGetErrorString: '*a1 = "CUDA driver is a stub library"; return 0;',
+    cuIpcOpenMemHandle_v2:
+      '*(uint64_t *)a0 = 0; for (int i = 0; i < 64; i++) *(uint64_t *)a0 += i * a1.reserved[i]; return a2 == 1 ? 0 : 1;',
     cuMemcpyHtoDAsync_v2: 'memcpy((void *)a0, a1, a2); return a3 == 0x123456789abcdefull ? 0 : 1;',
     cuLaunchKernel: `return a0 == 0xfedcba9876543210ull && a1 == 1 && a2 == 2 && a3 == 3 && a4 == 4 && a5 == 5 && a6 == 6 && a7 == 7
       && a8 == 8 && a9 == 0 && ((uint64_t *)a10)[1] == (uint64_t)-1 ? 0 : 1;`,
@@ -110,7 +120,7 @@ function compile(name: string, lacking: readonly FunctionName[] = []): string {
     });
   writeFileSync(
     join(folder, `${name}.c`),
-    `#include <stdint.h>\n#include <string.h>\n#include <stddef.h>\n${texts.join('\n')}\n`,
+    `#include <stdint.h>\n#include <string.h>\n#include <stddef.h>\ntypedef struct { char reserved[64]; } CUipcHandle;\n${texts.join('\n')}\n`,
   );
   const library = join(folder, `${name}.so`);
   execFileSync('cc', ['-shared', '-fPIC', '-w', '-o', library, join(folder, `${name}.c`)]);
@@ -141,6 +151,9 @@ describe('the driver', () => {
     const to = new Uint8Array(16);
     expect(driver.cuMemcpyHtoDAsync_v2(driver.addressOf(to), from, 16, 0x123456789abcdefn)).toBe(0);
     expect(to).toEqual(new Uint8Array(16).fill(7));
+    const opened = new BigUint64Array(1);
+    expect(driver.cuIpcOpenMemHandle_v2(opened, { reserved: Uint8Array.from({ length: IPC_BYTES }, (_, i) => i) }, 1)).toBe(0);
+    expect(opened[0]).toBe(85344n);
     const extra = BigUint64Array.of(1n, 2n ** 64n - 1n);
     expect(driver.cuLaunchKernel(0xfedcba9876543210n, 1, 2, 3, 4, 5, 6, 7, 8n, 0n, extra)).toBe(0);
     expect(describeResult(driver, 34)).toBe('CUDA_ERROR_STUB_LIBRARY (CUDA driver is a stub library)');

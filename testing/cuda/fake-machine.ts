@@ -1,0 +1,312 @@
+import { DeviceMemory, makeRegion, MemoryError, OFFSET_BITS, type Place, type Region } from '../ptx/memory.js';
+
+/** Entries of the tables, in words of 32 bits; a state comes first, and is written last. */
+const RANGE = { state: 0, pid: 1, device: 2, place: 3, bytes: 4, source: 5, context: 6, count: 7, words: 8 } as const;
+const EVENT = { state: 0, pid: 1, recorded: 2, reached: 3, source: 4, isShared: 5, words: 6 } as const;
+const PEER = { pid: 0, from: 1, to: 2, words: 3 } as const;
+const MAX_RANGES = 1 << 14;
+const MAX_EVENTS = 1 << 12;
+const MAX_PEERS = 1 << 10;
+const HEADER_WORDS = 16;
+const RANGES_AT = HEADER_WORDS;
+const EVENTS_AT = RANGES_AT + MAX_RANGES * RANGE.words;
+const PEERS_AT = EVENTS_AT + MAX_EVENTS * EVENT.words;
+const TABLE_BYTES = 4 * (PEERS_AT + MAX_PEERS * PEER.words);
+/** Words of the header: entries of each table so far, and units of memory that were given away. */
+const counters = { ranges: 0, events: 1, peers: 2, units: 3 } as const;
+
+const LIVE = 1;
+const ENDED = 2;
+const UNIT_BYTES = 256;
+
+/** Bytes of a file that is the GPUs of several processes. They take memory when they are used. */
+export const MACHINE_BYTES = 1 << 29;
+
+/** A range of addresses in a process: memory that it allocated, or that of another process which it opened. */
+export interface Range {
+  readonly pointer: bigint;
+  readonly bytes: number;
+  readonly device: number;
+  readonly isOpened: boolean;
+}
+
+/** An event of a process. */
+export interface FakeEvent {
+  /** Number of the event that it is, of this process or of another one. */
+  readonly source: number;
+  readonly isShared: boolean;
+  readonly isOpened: boolean;
+}
+
+/**
+ * The GPUs of a host, with what processes share of them: memory, events, and the GPUs that may access each other. No entry and no
+ * memory is used twice, so that late accesses are seen.
+ *
+ * Threads of a process share its addresses and events, as with a driver.
+ */
+export class FakeMachine {
+  readonly #words: Int32Array;
+  /** Memory of all GPUs, if processes share it. */
+  readonly #shared: Uint8Array | undefined;
+  readonly #own = new Map<number, Uint8Array>();
+  readonly #pid: number;
+
+  /**
+   * @param memory MACHINE_BYTES bytes that processes share; without it, the machine is this object's alone
+   * @param pid of another process, for tests of a single one
+   */
+  constructor(memory?: Uint8Array, pid = process.pid) {
+    this.#pid = pid;
+    const { buffer, byteOffset } = memory ?? new Uint8Array(TABLE_BYTES);
+    this.#words = new Int32Array(buffer, byteOffset, TABLE_BYTES / 4);
+    this.#shared = memory?.subarray(Math.ceil(TABLE_BYTES / UNIT_BYTES) * UNIT_BYTES);
+  }
+
+  get isShared(): boolean {
+    return this.#shared !== undefined;
+  }
+
+  // ── memory ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  allocate(device: number, bytes: number): bigint {
+    const slot = this.#next('ranges', MAX_RANGES);
+    const units = Math.ceil(bytes / UNIT_BYTES);
+    const place = Atomics.add(this.#words, counters.units, units);
+    if (this.#shared === undefined) this.#own.set(place, new Uint8Array(bytes));
+    else if ((place + units) * UNIT_BYTES > this.#shared.length) throw new Error('the machine of the fake driver is full');
+    this.#fill(RANGES_AT + slot * RANGE.words, [LIVE, this.#pid, device, place, bytes, slot, device, 0]);
+    return addressOf(slot);
+  }
+
+  free(pointer: bigint): void {
+    this.#set(slotOf(pointer), RANGE.state, ENDED);
+  }
+
+  /** Live memory of a GPU, of all processes, bytes. */
+  used(device: number): number {
+    let bytes = 0;
+    for (let slot = 0; slot < this.#count('ranges'); slot++)
+      if (
+        this.#of(slot, RANGE.state) === LIVE &&
+        this.#of(slot, RANGE.source) === slot &&
+        this.#of(slot, RANGE.device) === device
+      )
+        bytes += this.#of(slot, RANGE.bytes);
+    return bytes;
+  }
+
+  /** The range of this process that an address is in. */
+  rangeAt(address: bigint): Range | undefined {
+    const slot = slotOf(address);
+    if (!this.#isLive(slot)) return undefined;
+    const pointer = addressOf(slot);
+    const bytes = this.#of(slot, RANGE.bytes);
+    if (address >= pointer + BigInt(bytes)) return undefined;
+    return { pointer, bytes, device: this.#of(slot, RANGE.device), isOpened: this.#of(slot, RANGE.source) !== slot };
+  }
+
+  /** Number that other processes open memory by. */
+  exportRange(address: bigint): number {
+    const slot = slotOf(address);
+    this.#set(slot, RANGE.count, 1);
+    return slot;
+  }
+
+  /** State of memory that has a number: this process's own, freed, or that of another process, with its GPU. */
+  exported(slot: number): { readonly isOwn: boolean; readonly isFreed: boolean; readonly device: number } {
+    return {
+      isOwn: this.#of(slot, RANGE.pid) === this.#pid,
+      isFreed: this.#of(slot, RANGE.state) !== LIVE,
+      device: this.#of(slot, RANGE.device),
+    };
+  }
+
+  /** Opens memory of another process for a GPU: one address, however often. */
+  open(source: number, context: number): bigint {
+    for (const slot of this.#openings(source)) {
+      if (this.#of(slot, RANGE.pid) !== this.#pid || this.#of(slot, RANGE.context) !== context) continue;
+      Atomics.add(this.#words, RANGES_AT + slot * RANGE.words + RANGE.count, 1);
+      return addressOf(slot);
+    }
+    const slot = this.#next('ranges', MAX_RANGES);
+    const [device, place, bytes] = [RANGE.device, RANGE.place, RANGE.bytes].map((field) => this.#of(source, field));
+    this.#fill(RANGES_AT + slot * RANGE.words, [LIVE, this.#pid, device ?? 0, place ?? 0, bytes ?? 0, source, context, 1]);
+    return addressOf(slot);
+  }
+
+  /** Returns false for an address that open() did not give to this GPU. */
+  close(pointer: bigint, context: number): boolean {
+    const slot = slotOf(pointer);
+    if (addressOf(slot) !== pointer || !this.#isLive(slot) || this.#of(slot, RANGE.source) === slot) return false;
+    if (this.#of(slot, RANGE.context) !== context) return false;
+    if (Atomics.sub(this.#words, RANGES_AT + slot * RANGE.words + RANGE.count, 1) === 1) this.#set(slot, RANGE.state, ENDED);
+    return true;
+  }
+
+  /** Processes that run and have opened memory. */
+  openedBy(pointer: bigint): readonly number[] {
+    const slot = slotOf(pointer);
+    if (this.#of(slot, RANGE.count) === 0) return [];
+    return this.#openings(slot)
+      .map((opening) => this.#of(opening, RANGE.pid))
+      .filter(isRunning);
+  }
+
+  /** The region of an address for kernels of a GPU, or for the driver's own copies. */
+  regionAt(slot: number, device: number | undefined): Region | undefined {
+    if (!this.#isLive(slot)) return undefined;
+    const [owner, context, bytes] = [RANGE.device, RANGE.context, RANGE.bytes].map((field) => this.#of(slot, field));
+    if (device !== undefined && context !== device && !this.isPeer(device, owner ?? 0)) return undefined;
+    const place = this.#of(slot, RANGE.place);
+    const shared = this.#shared?.subarray(place * UNIT_BYTES, place * UNIT_BYTES + (bytes ?? 0));
+    const memory = shared ?? this.#own.get(place) ?? new Uint8Array(0);
+    const view = new DataView(memory.buffer, memory.byteOffset, memory.length);
+    return { ...makeRegion(`memory of GPU ${owner}`, 0), bytes: memory, view, length: memory.length };
+  }
+
+  isLive(slot: number): boolean {
+    return this.#isLive(slot);
+  }
+
+  // ── access between GPUs ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  isPeer(from: number, to: number): boolean {
+    for (let i = 0; i < this.#count('peers'); i++) {
+      const at = PEERS_AT + i * PEER.words;
+      const [pid, one, other] = this.#words.subarray(at, at + PEER.words);
+      if (pid === this.#pid && one === from && other === to) return true;
+    }
+    return false;
+  }
+
+  addPeer(from: number, to: number): void {
+    this.#fill(PEERS_AT + this.#next('peers', MAX_PEERS) * PEER.words, [this.#pid, from, to]);
+  }
+
+  // ── events ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  makeEvent(isShared: boolean): number {
+    const event = this.#next('events', MAX_EVENTS);
+    this.#fill(EVENTS_AT + event * EVENT.words, [LIVE, this.#pid, 0, 0, event, Number(isShared)]);
+    return event;
+  }
+
+  /** Facts of an event; undefined if this process has none of this number. */
+  event(event: number): FakeEvent | undefined {
+    if (this.#ofEvent(event, EVENT.state) !== LIVE || this.#ofEvent(event, EVENT.pid) !== this.#pid) return undefined;
+    const source = this.#ofEvent(event, EVENT.source);
+    return { source, isShared: this.#ofEvent(source, EVENT.isShared) === 1, isOpened: source !== event };
+  }
+
+  /** Opens an event of another process; undefined if it is this one's, or is gone. */
+  openEvent(source: number): number | undefined {
+    if (this.#ofEvent(source, EVENT.state) !== LIVE || this.#ofEvent(source, EVENT.pid) === this.#pid) return undefined;
+    const event = this.#next('events', MAX_EVENTS);
+    this.#fill(EVENTS_AT + event * EVENT.words, [LIVE, this.#pid, 0, 0, source, 1]);
+    return event;
+  }
+
+  endEvent(event: number): void {
+    Atomics.store(this.#words, EVENTS_AT + event * EVENT.words, ENDED);
+  }
+
+  /** Counts a record of an event. @returns its number */
+  record(source: number): number {
+    return Atomics.add(this.#words, EVENTS_AT + source * EVENT.words + EVENT.recorded, 1) + 1;
+  }
+
+  recorded(source: number): number {
+    return this.#ofEvent(source, EVENT.recorded);
+  }
+
+  reach(source: number, record: number): void {
+    const at = EVENTS_AT + source * EVENT.words + EVENT.reached;
+    if (Atomics.load(this.#words, at) < record) Atomics.store(this.#words, at, record);
+  }
+
+  hasReached(source: number, record: number): boolean {
+    return this.#ofEvent(source, EVENT.reached) >= record;
+  }
+
+  /** Lets other processes go on for a moment. */
+  pause(): void {
+    Atomics.wait(pausing, 0, 0, 1);
+  }
+
+  #openings(source: number): number[] {
+    const found: number[] = [];
+    for (let slot = 0; slot < this.#count('ranges'); slot++)
+      if (slot !== source && this.#of(slot, RANGE.source) === source && this.#of(slot, RANGE.state) === LIVE) found.push(slot);
+    return found;
+  }
+
+  #isLive(slot: number): boolean {
+    return slot >= 0 && slot < MAX_RANGES && this.#of(slot, RANGE.state) === LIVE && this.#of(slot, RANGE.pid) === this.#pid;
+  }
+
+  #of(slot: number, field: number): number {
+    return Atomics.load(this.#words, RANGES_AT + slot * RANGE.words + field);
+  }
+
+  #ofEvent(event: number, field: number): number {
+    if (event < 0 || event >= MAX_EVENTS) return 0;
+    return Atomics.load(this.#words, EVENTS_AT + event * EVENT.words + field);
+  }
+
+  #set(slot: number, field: number, value: number): void {
+    Atomics.store(this.#words, RANGES_AT + slot * RANGE.words + field, value);
+  }
+
+  #count(table: 'ranges' | 'peers'): number {
+    return Atomics.load(this.#words, counters[table]);
+  }
+
+  #next(table: 'ranges' | 'events' | 'peers', most: number): number {
+    const index = Atomics.add(this.#words, counters[table], 1);
+    if (index >= most) throw new Error(`the fake driver has no more ${table}`);
+    return index;
+  }
+
+  #fill(at: number, values: readonly number[]): void {
+    for (let i = values.length - 1; i >= 0; i--) Atomics.store(this.#words, at + i, values[i] ?? 0);
+  }
+}
+
+const pausing = new Int32Array(new SharedArrayBuffer(4));
+
+/** Bits of an address beside those of an offset. */
+function addressOf(slot: number): bigint {
+  return BigInt(slot + 1) << BigInt(OFFSET_BITS);
+}
+
+function slotOf(address: bigint): number {
+  return Number(address >> BigInt(OFFSET_BITS)) - 1;
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** Memory of the machine as kernels of one GPU of this process reach it, or, without a GPU, as copies of the driver do. */
+export class FakeMemory extends DeviceMemory {
+  readonly #machine: FakeMachine;
+  readonly #device: number | undefined;
+  readonly #regions: (Region | undefined)[] = [];
+
+  constructor(machine: FakeMachine, device?: number) {
+    super();
+    this.#machine = machine;
+    this.#device = device;
+  }
+
+  override atWords(low: number, high: number): Place {
+    const slot = (high >>> (OFFSET_BITS - 32)) - 1;
+    const region = this.#machine.isLive(slot) ? (this.#regions[slot] ??= this.#machine.regionAt(slot, this.#device)) : undefined;
+    if (region === undefined) throw new MemoryError(`no memory at 0x${(BigInt(high) * 2n ** 32n + BigInt(low)).toString(16)}`);
+    return { region, offset: (high & (2 ** (OFFSET_BITS - 32) - 1)) * 2 ** 32 + low };
+  }
+}
