@@ -8,7 +8,10 @@ Object.assign(globalThis, globals);
 // Keep what create() gives: the process ends when it is collected.
 globalThis.gpu = create([]);
 const adapter = await globalThis.gpu.requestAdapter();
-if (adapter === null) throw new Error('no adapter: install a driver of the GPU, or a software one such as SwiftShader');
+if (adapter === null) {
+  console.error('no adapter: install a driver of the GPU, or a software one such as SwiftShader');
+  process.exit(1);
+}
 const device = await adapter.requestDevice();
 
 const N_POINTS = 400;

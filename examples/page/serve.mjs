@@ -22,6 +22,11 @@ const server = createServer(async ({ url }, response) => {
     response.writeHead(404).end();
   }
 });
-server.listen(Number(process.env.PORT ?? 8000), '127.0.0.1', () => {
+const port = Number(process.env.PORT ?? 8000);
+server.on('error', ({ message }) => {
+  console.error(`port ${port} cannot be used (${message}): set PORT to a free one`);
+  process.exitCode = 1;
+});
+server.listen(port, '127.0.0.1', () => {
   console.log(`http://127.0.0.1:${server.address().port}/`);
 });

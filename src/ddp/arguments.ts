@@ -5,7 +5,10 @@ import { dataTypeOf, type NumericArray } from '../runtime/device/types.js';
 import { formOf, type ParameterForm } from './buckets.js';
 import type { Tensors } from './tensors.js';
 
-/** The parameters by name. Throws `ARGUMENT_TYPE` unless there are a communicator and at least one parameter. */
+/**
+ * The parameters by name. Throws `ARGUMENT_TYPE` unless there are a communicator and at least one parameter, `CLOSED` or its
+ * failure where the communicator has ended.
+ */
 export function entriesOf<Tensor>(
   call: string,
   example: string,
@@ -13,6 +16,7 @@ export function entriesOf<Tensor>(
   parameters: Readonly<Record<string, Tensor>>,
 ): [string, Tensor][] {
   checkComm(call, comm, example);
+  comm.checkUsable(call);
   const isList = Array.isArray(parameters) || ArrayBuffer.isView(parameters);
   const entries = typeof parameters === 'object' && !isList ? Object.entries((parameters as object | null) ?? {}) : [];
   if (entries.length > 0) return entries as [string, Tensor][];

@@ -15,6 +15,7 @@ import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, ofCall, SystemError, TcclError } from '../errors.js';
 import { Collective, type Arguments, type CollectiveName } from './collectives.js';
 import { checkClass, DeviceArray, type Copies } from './device-array.js';
+import { reasonOf } from './lost.js';
 import type { DeviceMemory } from './memory.js';
 import { CopyError, Pipeline, type Step } from './pipeline.js';
 
@@ -29,9 +30,6 @@ interface Collected<Buffer> {
   readonly messages: { readonly call: string; readonly step: Step<Buffer>; readonly array: DeviceArray<TypedArray, Buffer> }[];
   readonly result: Promise<void>;
 }
-
-/** Longest wait for the reason of a failed copy, milliseconds. */
-const REASON_MS = 1000;
 
 /**
  * A device's memory and calls on it, on one rank. The calls are those of a communicator, on arrays of the device; they are made
@@ -399,12 +397,7 @@ export class Device<Buffer> {
   /** The error of a call: what a copy threw may come before the device's own reason. */
   async #reasonOf(error: unknown, call: string): Promise<TcclError> {
     const cause = error instanceof CopyError ? error.cause : error;
-    if (!(cause instanceof TcclError)) {
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      const late = new Promise((resolve) => (timer = setTimeout(resolve, REASON_MS)));
-      await Promise.race([this.#memory.lost, late]);
-      clearTimeout(timer);
-    }
+    if (!(cause instanceof TcclError)) await reasonOf(this.#memory.lost);
     if (this.#lost !== undefined) return this.#lost;
     if (cause instanceof TcclError) return error instanceof CopyError ? ofCall(cause, call) : cause;
     const why = cause instanceof Error ? cause.message : String(cause);

@@ -9,7 +9,8 @@ import type { Communicator } from '../runtime/communicator/communicator.js';
  * @param kind of the device, in messages
  * @param undo releases what this rank opened, where another rank fails
  * @returns this rank's, with a communicator for the calls of devices alone
- * @throws InvalidArgumentError `ARGUMENT_TYPE`; on the rank that fails its own error, on the others RemoteError `ABORTED`
+ * @throws InvalidArgumentError `ARGUMENT_TYPE`; InvalidUsageError `CLOSED`, or the failure of `comm`; on the rank that fails its
+ *   own error, on the others RemoteError `ABORTED`
  */
 export async function openOnAllRanks<Opened extends object>(
   comm: Communicator,
@@ -38,9 +39,11 @@ function withoutName(message: string, call: string): string {
 
 function checkComm(comm: unknown, call: string): void {
   const given = comm as Partial<Communicator> | null | undefined;
-  if (typeof given?.stream === 'function' && typeof given.allReduce === 'function') return;
-  throw new InvalidArgumentError(
-    'ARGUMENT_TYPE',
-    `${call}: pass a communicator, as in ${call}(comm), not ${describeValue(comm)}`,
-  );
+  if (typeof given?.stream !== 'function' || typeof given.checkUsable !== 'function') {
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `${call}: pass a communicator, as in ${call}(comm), not ${describeValue(comm)}`,
+    );
+  }
+  given.checkUsable(call);
 }

@@ -1,5 +1,6 @@
 import { InvalidArgumentError, SystemError, type TcclError } from '../errors.js';
 import { describeValue } from '../describe-value.js';
+import { reasonOf } from '../devices/lost.js';
 import type { DeviceMemory, Part } from '../devices/memory.js';
 import { MAP_READ, MAP_WRITE, usages, type GpuBuffer, type GpuDevice } from './gpu.js';
 
@@ -25,6 +26,19 @@ export class GpuMemory implements DeviceMemory<GpuBuffer> {
       device.createBuffer({ size: RING_BYTES, usage, mappedAtCreation, label: 'tccl staging' });
     this.#reading = new Ring(make(usages.mapRead | usages.copyDst, false));
     this.#writing = new Ring(make(usages.mapWrite | usages.copySrc, true));
+  }
+
+  /** Throws SystemError `DEVICE_LOST` if the device was lost before: it maps no buffer then. */
+  async checkLives(call: string): Promise<void> {
+    try {
+      const staging = await this.#reading.take();
+      await staging.mapAsync(MAP_READ);
+      staging.unmap();
+      this.#reading.give(staging);
+    } catch (error) {
+      const why = firstLine((await reasonOf(this.lost)) ?? (error as Error).message);
+      throw new SystemError('DEVICE_LOST', `${call}: the GPUDevice was lost before: ${why}; pass a new one`);
+    }
   }
 
   async allocate(bytes: number): Promise<GpuBuffer> {

@@ -11,8 +11,8 @@ import { GpuMemory } from './gpu-memory.js';
  * as ranks of one thread may, with one that they share.
  *
  * @param device a `GPUDevice`; without one, the platform's default adapter makes it, with all its limits and `shader-f16`
- * @throws InvalidArgumentError `ARGUMENT_TYPE`; InvalidUsageError `UNSUPPORTED` without WebGPU or an adapter; RemoteError
- *   `ABORTED` where another rank has no device; `comm` stays usable
+ * @throws InvalidArgumentError `ARGUMENT_TYPE`; InvalidUsageError `UNSUPPORTED` without WebGPU or an adapter; SystemError
+ *   `DEVICE_LOST` for a device that was lost before; RemoteError `ABORTED` where another rank has no device; `comm` stays usable
  *
  * @example
  * const comm = await init();
@@ -23,8 +23,13 @@ import { GpuMemory } from './gpu-memory.js';
  * await gpu.close();
  */
 export async function webgpu(comm: Communicator, device?: GpuDevice): Promise<Device<PlatformGpuBuffer>> {
-  const { opened, calls } = await openOnAllRanks(comm, 'webgpu', 'WebGPU', () => deviceOf(device));
-  return openDevice<GpuBuffer>(comm, calls, new GpuMemory(opened));
+  const open = async (): Promise<GpuMemory> => {
+    const memory = new GpuMemory(await deviceOf(device));
+    await memory.checkLives('webgpu');
+    return memory;
+  };
+  const { opened, calls } = await openOnAllRanks(comm, 'webgpu', 'WebGPU', open, (memory) => memory.close());
+  return openDevice<GpuBuffer>(comm, calls, opened);
 }
 
 async function deviceOf(device: GpuDevice | undefined): Promise<GpuDevice> {

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { type Browser, chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -48,4 +48,17 @@ it.skipIf(missing)(`the example trains in four workers with the loss of one, and
   expect(four.chart).toHaveLength(200);
   // Heights grow downwards.
   expect(four.chart.at(-1)).toBeGreaterThan((four.chart[0] ?? 0) + 10);
+});
+
+it.skipIf(missing)(`the example says in one line that its port is taken${missing}`, () => {
+  const { port } = new URL(address);
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['examples/page/serve.mjs'], {
+    env: { ...process.env, PORT: port },
+    encoding: 'utf8',
+  });
+  expect([status, stdout, stderr]).toEqual([
+    1,
+    '',
+    `port ${port} cannot be used (listen EADDRINUSE: address already in use 127.0.0.1:${port}): set PORT to a free one\n`,
+  ]);
 });

@@ -239,6 +239,84 @@ describe.skipIf(missing)(`ranks in a page${missing}`, () => {
     await page.context().close();
   });
 
+  describe('that do not join', () => {
+    /** Runs spawnRanks or openPool with a clock that advances once all modules have run. Returns its error, and the console. */
+    const idle = async (call: string, module: string): Promise<readonly unknown[]> => {
+      const path = `/idle-${++number}.js`;
+      // A worker that holds its lock has told the page so, before it says "loaded".
+      const held = "(await navigator.locks.query()).held.filter(({ name }) => name.startsWith('tccl:')).length";
+      const wait = module === '' ? '' : `while (${held} < 2);`;
+      pages.files.set(path, `${module} ${wait} postMessage('loaded');`);
+      const page = await pages.page();
+      await page.clock.install();
+      const ended = page.evaluate(`import('/dist/browser/index.js').then(async ({ spawnRanks, openPool }) => {
+        const over = new AbortController();
+        window.stop = () => over.abort(new Error('the test is over'));
+        let loaded = 0;
+        let onLoaded;
+        window.loaded = new Promise((resolve) => (onLoaded = resolve));
+        const module = () => {
+          const worker = new Worker('${path}', { type: 'module' });
+          worker.addEventListener('message', ({ data }) => data === 'loaded' && ++loaded === 2 && onLoaded());
+          return worker;
+        };
+        const options = { signal: over.signal };
+        return ${call}.then(() => 'no error', ({ code, ranks, message }) => [code, ranks, message]);
+      })`);
+      await page.waitForFunction('window.loaded');
+      await page.evaluate('window.loaded');
+      await page.clock.runFor(61_000);
+      await page.evaluate('window.stop()');
+      const outcome = [await ended, page.complaints];
+      await page.context().close();
+      return outcome;
+    };
+    const spawn = 'spawnRanks(2, module, options)';
+    const pool = 'openPool({ ranks: 2, module, ...options })';
+
+    it('end with the ranks whose modules have not imported tccl', async () => {
+      const message =
+        'spawnRanks: ranks 0,1 did not import tccl/browser within 60 s (TCCL_INIT_TIMEOUT): the module of a rank imports it at its top level and calls init';
+      expect(await idle(spawn, '')).toEqual([['RANK_MISSING', [0, 1], message], []]);
+    });
+
+    it('are waited for, with a warning, where their modules may still call init', async () => {
+      expect(await idle(spawn, "import '/dist/browser/index.js';")).toEqual([
+        [undefined, undefined, 'the test is over'],
+        ['tccl: spawnRanks: no rank called init within 60 s; the promise waits until all have called init and close'],
+      ]);
+    });
+
+    it('end a pool', async () => {
+      const message =
+        "openPool: ranks 0,1 did not call servePool within 60 s (TCCL_INIT_TIMEOUT): the module of a pool's rank calls it at its top level";
+      expect(await idle(pool, "import '/dist/browser/index.js';")).toEqual([['RANK_MISSING', [0, 1], message], []]);
+    });
+
+    it('because nothing started them are told soon', async () => {
+      pages.files.set(
+        '/alone.js',
+        `let nowMs = 0;
+        performance.now = () => (nowMs += 200);
+        const later = setTimeout;
+        globalThis.setTimeout = (action) => later(action, 0);
+        const { init, servePool } = await import('/dist/browser/index.js');
+        const said = [];
+        for (const join of [init, () => servePool({})]) await join().catch(({ code, message }) => said.push(code + ' ' + message));
+        postMessage(said);`,
+      );
+      const page = await pages.page();
+      const said = await page.evaluate(`new Promise((resolve) => {
+        new Worker('/alone.js', { type: 'module' }).onmessage = ({ data }) => resolve(data);
+      })`);
+      expect(said).toEqual([
+        'RANK_UNKNOWN init: no spawnRanks gave this worker a place within 5 s: start it with spawnRanks, and import tccl/browser at its top level; a worker without others calls init({ rank: 0, nRanks: 1 })',
+        'RANK_UNKNOWN servePool: no openPool gave this worker a place within 5 s: start it with openPool, and import tccl/browser at its top level',
+      ]);
+      await page.context().close();
+    });
+  });
+
   it("in the page's own thread a communicator has one rank and no blocking calls", async () => {
     const page = await pages.page();
     const result = await page.evaluate(`import('/dist/browser/index.js').then(async ({ init }) => {

@@ -23,7 +23,7 @@ async function run(nRanks: number, body: string): Promise<readonly unknown[]> {
     `import { init } from '/dist/browser/index.js';
     import { webgpu } from '/dist/browser/webgpu.js';
     import * as checks from '/compliance.js';
-    import { kitOf } from '/kit.js';
+    import { kitOf, lostBefore } from '/kit.js';
     const newDevice = async () => (await navigator.gpu.requestAdapter()).requestDevice();
     const comm = await init();
     ${body}
@@ -83,6 +83,18 @@ describe.skipIf(missing)(`buffers of WebGPU in a page${missing}`, () => {
       [['ABORTED', 1], reason],
       [undefined, reason],
       [['ABORTED', 1], reason],
+    ]);
+  });
+
+  it('a device that was lost before is refused on all ranks', async () => {
+    expect(await run(2, 'postMessage(await lostBefore(comm, webgpu, newDevice));')).toEqual([
+      [
+        expect.stringMatching(
+          /^ABORTED: webgpu: rank 1 could not open its WebGPU device: the GPUDevice was lost before: .*; pass a new one$/,
+        ),
+        1,
+      ],
+      [expect.stringMatching(/^DEVICE_LOST: webgpu: the GPUDevice was lost before: .*; pass a new one$/), 1],
     ]);
   });
 

@@ -51,6 +51,16 @@ for (const { name, command, missing: absent, lost } of runtimes) {
       ]);
     });
 
+    it('a device that was lost before is refused on all ranks, with its reason', () => {
+      const why = `the GPUDevice was lost before: ${lost}; pass a new one`;
+      const others = `ABORTED: webgpu: rank 1 could not open its WebGPU device: ${why}`;
+      expect(run(3, ['lostBefore'])).toEqual([
+        [others, 3],
+        [`DEVICE_LOST: webgpu: ${why}`, 3],
+        [others, 3],
+      ]);
+    });
+
     it('a buffer that is destroyed during a call ends the communicators', () => {
       const [first, failed] = run(2, ['failures', 'destroyed']) as readonly (readonly string[])[];
       expect(failed?.slice(0, 2)).toEqual([

@@ -30,3 +30,20 @@ export function kitOf(gpu, device, other) {
     },
   };
 }
+
+/** Words of each rank where rank 1's device was lost before, and the sum of a call on new devices after it. */
+export async function lostBefore(comm, webgpu, newDevice) {
+  const device = await newDevice();
+  if (comm.rank === 1) device.destroy();
+  const said = await webgpu(comm, device).then(
+    () => 'nothing',
+    ({ code, message }) => `${code}: ${message}`,
+  );
+  const gpu = await webgpu(comm, await newDevice());
+  const x = await gpu.alloc(Int32Array, 1);
+  await x.upload(Int32Array.of(comm.rank));
+  await gpu.allReduce(x);
+  const [sum] = await x.download();
+  await gpu.close();
+  return [said, sum];
+}

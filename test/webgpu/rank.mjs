@@ -3,10 +3,11 @@ import { init } from '../../dist/index.js';
 import { webgpu } from '../../dist/webgpu/index.js';
 import * as checks from '../devices/compliance.mjs';
 import { newDevice } from './devices.mjs';
-import { kitOf } from './kit.mjs';
+import { kitOf, lostBefore } from './kit.mjs';
 
 /** One check on this rank of `comm`. */
 export async function check(comm, name, how) {
+  if (name === 'lostBefore') return lostBefore(comm, webgpu, newDevice);
   const device = await newDevice();
   const opened = await webgpu(comm, device);
   const other = name === 'refusals' ? await newDevice() : undefined;

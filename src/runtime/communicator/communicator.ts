@@ -616,6 +616,11 @@ export class Communicator extends MessageCalls {
     return this.#life.isUsable;
   }
 
+  /** @internal Throws what a call of this name does once it has failed or was closed. */
+  checkUsable(call: string): void {
+    this.#checkUsable(call);
+  }
+
   /** @internal Frees arrays of the last job that the program no longer has. */
   collectArrays(leastBytes: number): void {
     if (!this.#life.hasLeft) this.#segment.collectArrays(leastBytes);

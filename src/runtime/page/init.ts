@@ -57,9 +57,8 @@ async function join(options: PageInitOptions): Promise<CommunicatorParts> {
     );
   }
   const fromEnv = runtimeSettings(options.env ?? {});
-  const limitMs = timeoutMs ?? fromEnv.initTimeoutMs;
   const isAlone = rank !== undefined || isTaken;
-  const place = (isAlone ? undefined : await placeHere(limitMs)) ?? alone();
+  const place = (isAlone ? undefined : await placeHere('init', timeoutMs)) ?? alone();
   isTaken ||= !isAlone;
   const ofPage = options.env === undefined ? runtimeSettings(place.env) : fromEnv;
   const settings = timeoutMs === undefined ? ofPage : { ...ofPage, timeoutMs, isOfProgram: true, initTimeoutMs: timeoutMs };

@@ -61,8 +61,8 @@ interface WorkerEvent {
   stopImmediatePropagation(): void;
 }
 
-/** A pool sends it at once. */
-const POOL_PLACE_MS = 10_000;
+/** A page sends the place in the task that starts the worker, before its module runs. */
+const PLACE_MS = 5000;
 
 const scope = globalThis as unknown as WorkerScope;
 
@@ -106,12 +106,14 @@ function takePlace(place: PagePlace): void {
 }
 
 /** The place of this rank; undefined in the page's own thread. */
-export function placeHere(timeoutMs: number): Promise<RankPlace | undefined> {
+export function placeHere(call: 'init' | 'servePool', timeoutMs = PLACE_MS): Promise<RankPlace | undefined> {
   if (!MAY_BLOCK) return Promise.resolve(undefined);
   return new Promise((resolve, reject) => {
+    const [start, others] =
+      call === 'init' ? ['spawnRanks', '; a worker without others calls init({ rank: 0, nRanks: 1 })'] : ['openPool', ''];
     const why =
-      `init: this worker got no place within ${timeoutMs / 1000} s: start it with spawnRanks or openPool, and import tccl/browser ` +
-      'at its top level; a worker without others calls init({ rank: 0, nRanks: 1 })';
+      `${call}: no ${start} gave this worker a place within ${timeoutMs / 1000} s: start it with ${start}, and import ` +
+      `tccl/browser at its top level${others}`;
     const lift = afterWatching(timeoutMs, () => reject(namingCall(new InvalidUsageError('RANK_UNKNOWN', why))));
     void given.then((place) => {
       lift();
@@ -122,7 +124,7 @@ export function placeHere(timeoutMs: number): Promise<RankPlace | undefined> {
 
 /** The place of this rank of a pool. */
 export async function placeOfPool(): Promise<RankPlace & { readonly jobs: Port }> {
-  const place = await placeHere(POOL_PLACE_MS);
+  const place = await placeHere('servePool');
   if (place?.jobs === undefined)
     throw new InvalidUsageError(
       'RANK_UNKNOWN',

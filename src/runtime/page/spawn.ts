@@ -1,17 +1,19 @@
 import { describeValue } from '../../describe-value.js';
-import { InvalidArgumentError, ofCall, RemoteError, TcclError } from '../../errors.js';
+import { InvalidArgumentError, ofCall, RemoteError, TcclError, TimeoutError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
+import { nameRanks } from '../bootstrap/rank-list.js';
 import { withCallerFrames } from '../caller-stack.js';
-import { markDead } from '../device/rank-lines.js';
+import { runtimeSettings } from '../communicator/options.js';
+import { markDead, RankLines, reaches } from '../device/rank-lines.js';
 import { MAX_LOCAL_RANKS } from '../device/segment.js';
 import { createMemory } from '../device/shared-memory.js';
-import { unknownVariables } from '../launch/variables.js';
 import type { RankPort } from '../launch/rank-port.js';
 import { clearTimeout, random, setTimeout, type Timer } from '../platform/platform.js';
 import type { PageModule, PageSpawnOptions, PageWorker } from './options.js';
 import { checkIsolated, PLACE, type PagePlace, type ToPage, type ToRank } from './place.js';
 import { makeChannel, type Port } from './port-connection.js';
 import { onAbort } from '../abort-signals.js';
+import { afterWatching } from '../progress/watch-clock.js';
 import { warn } from '../warn.js';
 
 /** Ranks that run as workers: a promise that resolves when all have ended without error, and a port to each. */
@@ -32,7 +34,8 @@ const optionNames = Object.keys({ env: true, onMessage: true, graceMs: true, sig
  * @param module URL of a module, or a function that starts a worker on it, as bundlers need it
  * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE`, `UNKNOWN_NAME`, SystemError `SHARED_MEMORY` in a page without
  *   cross-origin isolation, `OUT_OF_MEMORY` before anything runs; RemoteError `RANK_DIED` when a rank threw or its worker ended:
- *   `rank` is its number, `cause` its error; the other workers have ended by then (after `graceMs`)
+ *   `rank` is its number, `cause` its error; the other workers have ended by then (after `graceMs`); TimeoutError `RANK_MISSING`
+ *   when a module has not imported this one in time
  *
  * @example
  * await spawnRanks(4, () => new Worker(new URL('./rank.js', import.meta.url), { type: 'module' }));
@@ -64,6 +67,8 @@ interface Member {
   readonly worker: PageWorker;
   readonly control: Port;
   state: 'runs' | 'ended' | 'failed';
+  /** True once its module has imported ours. */
+  hasPlace: boolean;
 }
 
 /** Parts of a pool. */
@@ -88,6 +93,7 @@ export class Workers {
   /** The error of the first rank that failed, or of the caller. */
   #failure: { readonly error: unknown } | undefined;
   #timer: Timer | undefined;
+  readonly #endLimit: () => void;
   #isOver = false;
 
   constructor(
@@ -101,7 +107,8 @@ export class Workers {
     checkIsolated(call);
     const abort = signal;
     abort?.throwIfAborted();
-    for (const { text } of unknownVariables(env ?? {})) warn(`${call}: ${text}`);
+    const { initTimeoutMs, unknown } = runtimeSettings(env ?? {});
+    for (const { text } of unknown) warn(`${call}: ${text}`);
     this.#call = call;
     this.#graceMs = graceMs;
     this.#ofPool = ofPool;
@@ -130,7 +137,7 @@ export class Workers {
       };
       const ports = place.jobs === undefined ? [port2] : [port2, place.jobs];
       worker.postMessage({ [PLACE]: place }, [...ports, ...own.filter((line) => line !== undefined)]);
-      const member: Member = { worker, control: port1, state: 'runs' };
+      const member: Member = { worker, control: port1, state: 'runs', hasPlace: false };
       members.push(member);
       const events = worker as unknown as WorkerEvents;
       events.addEventListener('message', (event) => {
@@ -154,6 +161,7 @@ export class Workers {
       events.addEventListener('messageerror', () => this.#fail(rank, new Error('a message of it cannot be deserialized')));
     }
     this.ports = members.map(({ worker }, rank) => portTo(worker, rank));
+    this.#endLimit = afterWatching(initTimeoutMs, () => this.#checkJoined(initTimeoutMs / 1000));
     onAbort(abort, () => this.#end({ error: abort?.reason }));
   }
 
@@ -173,6 +181,7 @@ export class Workers {
   #receive(rank: number, message: ToPage, lock: string): void {
     switch (message.kind) {
       case 'lives': {
+        if (this.#members[rank] !== undefined) this.#members[rank].hasPlace = true;
         const { navigator } = globalThis as unknown as {
           readonly navigator: { readonly locks: { request(name: string, then: () => void): Promise<void> } };
         };
@@ -186,6 +195,29 @@ export class Workers {
       case 'ended':
         if (this.#ofPool?.mayEnd() === false) this.#fail(rank, new Error('it closed its communicators'));
         else this.#leave(rank, 'ended');
+    }
+  }
+
+  /**
+   * Ends ranks that cannot join any more. A module that imports ours may call init() later, as when its program starts ranks
+   * before it needs them; once one rank has called it, its own limit counts.
+   */
+  #checkJoined(seconds: number): void {
+    const lines = new RankLines(this.#memory, 0, undefined);
+    const idle = this.#members.flatMap(({ hasPlace }, rank) =>
+      lines.reachOf(rank) === reaches.unknown ? [{ rank, hasPlace }] : [],
+    );
+    const late = this.#ofPool === undefined ? idle.filter(({ hasPlace }) => !hasPlace) : idle;
+    const ranks = late.map(({ rank }) => rank);
+    const after = `within ${seconds} s (TCCL_INIT_TIMEOUT)`;
+    if (ranks.length > 0) {
+      const what =
+        this.#ofPool === undefined
+          ? `did not import tccl/browser ${after}: the module of a rank imports it at its top level and calls init`
+          : `did not call servePool ${after}: the module of a pool's rank calls it at its top level`;
+      this.#end({ error: new TimeoutError('RANK_MISSING', `${this.#call}: ${nameRanks(ranks)} ${what}`, { ranks }) });
+    } else if (idle.length === this.#members.length) {
+      warn(`${this.#call}: no rank called init within ${seconds} s; the promise waits until all have called init and close`);
     }
   }
 
@@ -214,6 +246,7 @@ export class Workers {
   #end(failure = this.#failure): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#endLimit();
     this.#failure ??= failure;
     clearTimeout(this.#timer);
     for (const member of this.#members) {
