@@ -67,6 +67,15 @@ export function errorOfCall<E>(error: E, rank: number): E {
   return addCallerFrames(withRank(error, rank));
 }
 
+/** Runs a check of a call of `rank`, whose errors then have its number. */
+export function ofRank<T>(rank: number, check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    throw errorOfCall(error, rank);
+  }
+}
+
 /** Path of this package, whose frames, like those of Node.js in between, are left out. In a bundle in CommonJS, none is. */
 const PACKAGE_PATH = ownFolder() ?? '\0';
 const isOwn = (frame: string): boolean => frame.includes(PACKAGE_PATH);

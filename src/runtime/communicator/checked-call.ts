@@ -18,7 +18,7 @@ import {
   type ReductionOperator,
 } from '../device/types.js';
 import { InvalidArgumentError } from '../../errors.js';
-import { errorOfCall } from '../caller-stack.js';
+import { errorOfCall, ofRank } from '../caller-stack.js';
 import {
   asElements,
   checkArray,
@@ -93,7 +93,7 @@ export class CheckedCall {
   ) {}
 
   barrier(options?: CallLimits): this {
-    if (options !== undefined) this.#checked(() => checkLimits(this.name, options));
+    if (options !== undefined) ofRank(this.rank, () => checkLimits(this.name, options));
     return this.#set(callKinds.barrier, int32, 0, nothing, nothing, 0);
   }
 
@@ -103,7 +103,7 @@ export class CheckedCall {
   }
 
   #newAllReduce(send: NumericArray, recv: NumericArray, operator: AnyOperator, options: CallOptions | undefined): this {
-    return this.#checked(() => {
+    return ofRank(this.rank, () => {
       if (!this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) {
         const type = this.#checkPair(send, recv, options);
         const { length } = send;
@@ -127,7 +127,7 @@ export class CheckedCall {
   }
 
   #checkReduce(send: NumericArray, recv: NumericArray | null, root: number, options: CallOptions | undefined): void {
-    this.#checked(() => {
+    ofRank(this.rank, () => {
       if (recv !== send) checkOutputPlace(this.name, recv);
       checkRoot(this.name, root, this.nRanks);
       const isRoot = this.rank === root;
@@ -156,7 +156,7 @@ export class CheckedCall {
     options: CallOptions | undefined,
   ): this {
     if (!this.#isAsBefore(callKinds[kind], 0, send, recv, options)) {
-      this.#checked(() => {
+      ofRank(this.rank, () => {
         const type = this.#checkPair(send, recv, options);
         const { length } = send;
         if (recv !== send) this.#checkOutput(send, length, recv, length, 0);
@@ -169,7 +169,7 @@ export class CheckedCall {
 
   broadcast(send: MovableArray | null, recv: MovableArray | null, root: number, options: CallOptions | undefined): this {
     if (send !== null && recv !== null && this.#isAsBefore(callKinds.broadcast, root, send, recv, options)) return this;
-    return this.#checked(() => {
+    return ofRank(this.rank, () => {
       checkRoot(this.name, root, this.nRanks);
       // Only the root's input is used; on other ranks it may be null, or any array of the right type.
       const isRoot = this.rank === root;
@@ -190,7 +190,7 @@ export class CheckedCall {
 
   allGather(send: MovableArray, recv: MovableArray, options: CallOptions | undefined): this {
     if (this.#isAsBefore(callKinds.allGather, 0, send, recv, options)) return this;
-    return this.#checked(() => {
+    return ofRank(this.rank, () => {
       const input = asElements(this.name, send);
       const output = asElements(this.name, recv);
       const type = this.#checkMovedPair(input, output, options);
@@ -206,7 +206,7 @@ export class CheckedCall {
   }
 
   #checkReduceScatter(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): void {
-    this.#checked(() => {
+    ofRank(this.rank, () => {
       const type = this.#checkPair(send, recv, options);
       const count = recv.length;
       checkLength(
@@ -222,7 +222,7 @@ export class CheckedCall {
 
   allToAll(send: MovableArray, recv: MovableArray, options: CallOptions | undefined): this {
     if (this.#isAsBefore(callKinds.allToAll, 0, send, recv, options)) return this;
-    return this.#checked(() => {
+    return ofRank(this.rank, () => {
       const input = asElements(this.name, send);
       const output = asElements(this.name, recv);
       const type = this.#checkMovedPair(input, output, options);
@@ -240,7 +240,7 @@ export class CheckedCall {
 
   gather(send: MovableArray, recv: MovableArray | null, root: number, options: CallOptions | undefined): this {
     if (recv !== null && this.#isAsBefore(callKinds.gather, root, send, recv, options)) return this;
-    return this.#checked(() => {
+    return ofRank(this.rank, () => {
       if (recv !== send) checkOutputPlace(this.name, recv);
       checkRoot(this.name, root, this.nRanks);
       const input = asElements(this.name, send);
@@ -257,7 +257,7 @@ export class CheckedCall {
 
   scatter(send: MovableArray | null, recv: MovableArray, root: number, options: CallOptions | undefined): this {
     if (send !== null && this.#isAsBefore(callKinds.scatter, root, send, recv, options)) return this;
-    return this.#checked(() => {
+    return ofRank(this.rank, () => {
       checkRoot(this.name, root, this.nRanks);
       const output = asElements(this.name, recv);
       if (this.rank !== root)
@@ -284,7 +284,7 @@ export class CheckedCall {
     displacements: ArrayLike<number> | undefined,
     options: CallOptions | undefined,
   ): this {
-    return this.#checked(() => {
+    return ofRank(this.rank, () => {
       const input = asElements(this.name, send);
       const output = asElements(this.name, recv);
       const type = this.#checkMovedPair(input, output, options);
@@ -306,7 +306,7 @@ export class CheckedCall {
     operator: AnyOperator,
     options: CallOptions | undefined,
   ): this {
-    return this.#checked(() => {
+    return ofRank(this.rank, () => {
       const type = this.#checkPair(send, recv, options);
       const counts = checkCounts(this.name, given, this.nRanks);
       const count = total(counts);
@@ -324,7 +324,7 @@ export class CheckedCall {
   }
 
   allToAllV(send: Parts, recv: Parts, options: CallOptions | undefined): this {
-    return this.#checked(() => {
+    return ofRank(this.rank, () => {
       checkParts(this.name, 'first', send);
       checkParts(this.name, 'second', recv);
       const input = asElements(this.name, send.array);
@@ -347,7 +347,7 @@ export class CheckedCall {
   }
 
   gatherV(send: MovableArray, recv: Parts | null, root: number, options: CallOptions | undefined): this {
-    return this.#checked(() => {
+    return ofRank(this.rank, () => {
       checkRoot(this.name, root, this.nRanks);
       const input = asElements(this.name, send);
       if (this.rank !== root) {
@@ -371,7 +371,7 @@ export class CheckedCall {
   }
 
   scatterV(send: Parts | null, recv: MovableArray, root: number, options: CallOptions | undefined): this {
-    return this.#checked(() => {
+    return ofRank(this.rank, () => {
       checkRoot(this.name, root, this.nRanks);
       const output = asElements(this.name, recv);
       if (this.rank !== root) {
@@ -398,15 +398,6 @@ export class CheckedCall {
   /** Forgets the last check, because its arrays may have become invalid. */
   forget(): void {
     this.#sendLength = -1;
-  }
-
-  /** Runs `check`; adds this rank's number to its errors. */
-  #checked<T>(check: () => T): T {
-    try {
-      return check();
-    } catch (error) {
-      throw errorOfCall(error, this.rank);
-    }
   }
 
   /** True if these arrays passed the last check and have not changed since. */
@@ -453,7 +444,7 @@ export class CheckedCall {
 
   /** Sets the operator of a reduction, the one argument that may change while the rest is as before. */
   #combining(kind: number, operator: AnyOperator): this {
-    return this.#checked(() => {
+    return ofRank(this.rank, () => {
       if (isOwnOperator(operator)) return this.#combiningOwn(kind, operator);
       this.own = undefined;
       const code = this.#operatorCode(operator);

@@ -17,7 +17,7 @@ import { checkLimits, checkMoved, type BlockingLimits, type CallLimits, type Tim
 import { spinsFor } from '../progress/backoff.js';
 import { turnSoon } from '../progress/event-loop-turns.js';
 import { progressHere, type Progress } from '../progress/progress.js';
-import { errorOfCall, addCallerFrames } from '../caller-stack.js';
+import { addCallerFrames, ofRank } from '../caller-stack.js';
 import { CallQueue } from '../algorithms/call-queue.js';
 import { meetingOf } from '../algorithms/meeting-call.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
@@ -42,7 +42,6 @@ import { Lifecycle } from './lifecycle.js';
 import { Messenger } from '../messages/messenger.js';
 import { MessageCalls } from './message-calls.js';
 import { MessageExchange } from './message-exchange.js';
-import type { ObjectExchange } from '../objects/object-exchange.js';
 import { Objects } from '../objects/objects.js';
 import { closeAtEndOfBlock, type PlatformAsyncDisposable } from '../platform/declarations.js';
 import type { CommunicatorParts } from './shared-resources.js';
@@ -127,7 +126,7 @@ export class Communicator extends MessageCalls {
   /** @internal */
   protected override messages: MessageExchange;
   /** @internal */
-  protected override objects: ObjectExchange;
+  protected override objects: Objects;
   #timed: TimedCallParts;
   /** Memory of reductions by operators of the program's own. */
   readonly #scratch = new Scratch();
@@ -243,12 +242,7 @@ export class Communicator extends MessageCalls {
       member: this.#member,
       checkUsable: (call) => this.#checkUsable(call),
     });
-    this.objects = new Objects({
-      rank: this.rank,
-      nRanks: this.nRanks,
-      timed: this.#timed,
-      checkBlocking: (call) => this.#checkBlocking(call),
-    });
+    this.objects = new Objects({ nRanks: this.nRanks, timed: this.#timed, checkBlocking: (call) => this.#checkBlocking(call) });
     const release = this.#segment.keep({
       uses: this.#usesArray,
       why: 'a call that uses the array is under way; await it first',
@@ -275,7 +269,7 @@ export class Communicator extends MessageCalls {
    */
   explain(collective: CallKind, bytes: number): Explanation {
     if (this.#life.hasLeft) this.#refuse('explain');
-    return this.#ofThisRank(() => explainCall(collective, bytes, explainContextOf(this.#parts)));
+    return ofRank(this.rank, () => explainCall(collective, bytes, explainContextOf(this.#parts)));
   }
 
   /**
@@ -288,7 +282,7 @@ export class Communicator extends MessageCalls {
    */
   alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): AllocatedArray<T> {
     this.#checkUsable('alloc');
-    return this.#ofThisRank(() => {
+    return ofRank(this.rank, () => {
       try {
         const array = this.#segment.alloc(type, length);
         if (this.#segment.isCollectionDue) turnSoon();
@@ -305,7 +299,7 @@ export class Communicator extends MessageCalls {
    */
   free(array: TypedArray): void {
     this.#checkUsable('free');
-    this.#ofThisRank(() => this.#segment.free(array));
+    ofRank(this.rank, () => this.#segment.free(array));
   }
 
   /**
@@ -326,7 +320,7 @@ export class Communicator extends MessageCalls {
   window<T extends TypedArray>(array: GivenArray<T>, options?: TimedCallOptions): Promise<Window<T>> {
     return alone('window', this.rank, async () => {
       this.#checkUsable('window');
-      const { type, address } = this.#ofThisRank(() => checkWindow(array as NumericArray, options, this.#segment));
+      const { type, address } = ofRank(this.rank, () => checkWindow(array as NumericArray, options, this.#segment));
       const { bootstrap, team } = this.#parts;
       const { libc } = this.#parts.resources.facts;
       return this.#outOfBand.withAll('window', { timeoutMs: this.#longestMs, ...options }, async () => {
@@ -371,7 +365,7 @@ export class Communicator extends MessageCalls {
   graph(neighbours: readonly number[] | GraphNeighbours, options?: CallLimits): Promise<Graph> {
     return alone('graph', this.rank, async () => {
       this.#checkUsable('graph');
-      const mine = this.#ofThisRank(() => {
+      const mine = ofRank(this.rank, () => {
         checkLimits('graph', options);
         return checkNeighbours(neighbours, this.nRanks);
       });
@@ -392,7 +386,7 @@ export class Communicator extends MessageCalls {
   program(program: AnyProgram | ScheduleMaker, options?: CallLimits): Promise<ProgramRunner> {
     return alone('program', this.rank, async () => {
       this.#checkUsable('program');
-      this.#ofThisRank(() => {
+      ofRank(this.rank, () => {
         ProgramRunner.check(program, this.nRanks);
         checkLimits('program', options);
       });
@@ -447,7 +441,7 @@ export class Communicator extends MessageCalls {
   split(color: SplitColor, key = 0, options: ChildOptions = {}): Promise<Communicator | null> {
     return alone('split', this.rank, async () => {
       this.#checkUsable('split');
-      this.#ofThisRank(() => {
+      ofRank(this.rank, () => {
         checkSplit(color, key, this.nRanks);
         checkOptions('split', options);
       });
@@ -471,7 +465,7 @@ export class Communicator extends MessageCalls {
   shrink(excluded: readonly number[] = [], options: ShrinkOptions = {}): Promise<Communicator> {
     return alone('shrink', this.rank, async () => {
       if (this.#life.isClosing) this.#checkUsable('shrink');
-      this.#ofThisRank(() => checkShrink('shrink', excluded, options, this));
+      ofRank(this.rank, () => checkShrink('shrink', excluded, options, this));
       if (options.abort === true) this.abort('shrink was called with abort');
       if (this.#life.ending.reason === undefined) await this.#queue.drained();
       const parts = await this.#outOfBand.withRest('shrink', options, (signal, over) =>
@@ -490,7 +484,7 @@ export class Communicator extends MessageCalls {
   agree(flag: boolean, options: CallLimits = {}): Promise<Agreement> {
     return alone('agree', this.rank, async () => {
       if (this.#life.isClosing) this.#checkUsable('agree');
-      this.#ofThisRank(() => checkFlag(flag, options));
+      ofRank(this.rank, () => checkFlag(flag, options));
       if (this.#life.ending.reason === undefined) await this.#queue.drained();
       return this.#outOfBand.withRest('agree', options, (signal, over) => agree(this.#parts, flag, signal, over));
     });
@@ -506,7 +500,7 @@ export class Communicator extends MessageCalls {
   recover(excluded: readonly number[] = [], options: RecoverOptions = {}): Promise<Communicator> {
     return alone('recover', this.rank, async () => {
       if (this.#life.isClosing) this.#checkUsable('recover');
-      this.#ofThisRank(() => checkShrink('recover', excluded, options, this));
+      ofRank(this.rank, () => checkShrink('recover', excluded, options, this));
       await abortedBefore(options);
       const { replace = false, ...others } = options;
       if (replace) return this.#replaced(others);
@@ -528,7 +522,7 @@ export class Communicator extends MessageCalls {
 
   async #replaced(options: RecoverOptions): Promise<Communicator> {
     const { checkReplace, rejoin } = await import('./rejoin.js');
-    this.#ofThisRank(() => checkReplace(this.#parts));
+    ofRank(this.rank, () => checkReplace(this.#parts));
     this.revoke('it called recover');
     const next = await rejoin(this.#parts, options);
     await this.close();
@@ -543,7 +537,7 @@ export class Communicator extends MessageCalls {
   grow(nRanks: number, options: ChildOptions & { readonly commId?: UniqueId | string | undefined } = {}): Promise<Communicator> {
     return alone('grow', this.rank, async () => {
       this.#checkUsable('grow');
-      this.#ofThisRank(() => {
+      ofRank(this.rank, () => {
         checkGrow(nRanks, this.nRanks);
         checkOptions('grow', options, ['commId']);
       });
@@ -557,7 +551,7 @@ export class Communicator extends MessageCalls {
   stream(options: ChildOptions = {}): Promise<Communicator> {
     return alone('stream', this.rank, async () => {
       this.#checkUsable('stream');
-      this.#ofThisRank(() => checkOptions('stream', options));
+      ofRank(this.rank, () => checkOptions('stream', options));
       return (await this.#split('stream', 0, this.rank, options)) as Communicator;
     });
   }
@@ -568,7 +562,7 @@ export class Communicator extends MessageCalls {
    */
   register(array: TypedArray): Registration {
     this.#checkUsable('register');
-    this.#ofThisRank(() => checkMoved('register', array as NumericArray, undefined));
+    ofRank(this.rank, () => checkMoved('register', array as NumericArray, undefined));
     const registration: Registration = Object.freeze({ array, zeroCopy: this.#segment.offsetOf(array) >= 0 });
     this.#registrations.add(registration);
     return registration;
@@ -647,15 +641,6 @@ export class Communicator extends MessageCalls {
 
   #checkUsable(call: string): void {
     this.prepare(call);
-  }
-
-  /** Runs `check`; adds this rank's number to its errors. */
-  #ofThisRank<T>(check: () => T): T {
-    try {
-      return check();
-    } catch (error) {
-      throw errorOfCall(error, this.rank);
-    }
   }
 
   #refuse(call: string): never {

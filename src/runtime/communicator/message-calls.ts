@@ -1,6 +1,6 @@
 import { ANY_SOURCE } from '../algorithms/activity.js';
 import type { MovableArray } from '../device/types.js';
-import { errorOfCall } from '../caller-stack.js';
+import { ofRank } from '../caller-stack.js';
 import { Grid, type GridOptions } from './grid.js';
 import { asGroup, asGroupSync } from './group.js';
 import { refused } from '../messages/running-group.js';
@@ -20,8 +20,6 @@ import { ObjectCalls } from './object-calls.js';
 
 /** Messages between two ranks, and calls made of them. */
 export abstract class MessageCalls extends ObjectCalls {
-  abstract override readonly rank: number;
-  abstract readonly nRanks: number;
   /** @internal Carries out the calls. */
   protected abstract readonly messages: MessageExchange;
 
@@ -105,11 +103,7 @@ export abstract class MessageCalls extends ObjectCalls {
    * @throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`, `UNKNOWN_NAME`
    */
   grid(dimensions: readonly number[], options: GridOptions = {}): Grid {
-    try {
-      return new Grid(this.neighbourhood, dimensions, options);
-    } catch (error) {
-      throw errorOfCall(error, this.rank);
-    }
+    return ofRank(this.rank, () => new Grid(this.neighbourhood, dimensions, options));
   }
 
   /** @internal What exchanges with neighbours use. */

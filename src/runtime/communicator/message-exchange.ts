@@ -2,7 +2,7 @@ import type { BlockingCallOptions, BlockingLimits, CallLimits, CallOptions, Time
 import { asElements, checkMoved, checkPeer, checkTag, checkTagged, type TagOption } from '../algorithms/arguments.js';
 import { ANY_SOURCE } from '../algorithms/activity.js';
 import { ANY_TAG } from '../messages/p2p-transfer.js';
-import { errorOfCall } from '../caller-stack.js';
+import { errorOfCall, ofRank } from '../caller-stack.js';
 import { objectBytes, type DataType, type DataTypeName, type MovableArray, type NumericArray } from '../device/types.js';
 import type { Messenger } from '../messages/messenger.js';
 import type { Found } from '../messages/p2p-matching.js';
@@ -298,13 +298,11 @@ export class MessageExchange {
 
   #checkTagged(call: string, peer: number, options: TaggedLimits | undefined): number | undefined {
     this.#parts.checkUsable(call);
-    try {
+    return ofRank(this.#rank, () => {
       // A caller of probe may have passed the number that stands for any.
       if (!/^probeAny/.test(call)) checkPeer(call, peer, this.#parts.nRanks);
       return checkTagged(call, options);
-    } catch (error) {
-      throw errorOfCall(error, this.#rank);
-    }
+    });
   }
 
   #checkUnsignalled(call: string, options: BlockingLimits | undefined): void {

@@ -1,7 +1,23 @@
-import { errorOfCall } from '../caller-stack.js';
-import type { BlockingLimits, CallLimits, TagOption } from '../algorithms/arguments.js';
+import { ofRank } from '../caller-stack.js';
+import {
+  checkLimits,
+  checkPeer,
+  checkTagged,
+  type BlockingLimits,
+  type CallLimits,
+  type TagOption,
+} from '../algorithms/arguments.js';
 import { signalUnheard } from '../messages/timed-call.js';
-import type { AnyObject, CombineValues, ObjectExchange } from '../objects/object-exchange.js';
+import {
+  allGatherValues,
+  allReduceValues,
+  broadcastValue,
+  gatherValues,
+  reduceValues,
+  scatterValues,
+} from '../objects/collective-objects.js';
+import type { AnyObject, CombineValues } from '../objects/object-exchange.js';
+import type { Begin, Objects } from '../objects/objects.js';
 import { checkFunction } from '../operators/operator.js';
 import { Collectives } from './collectives.js';
 import { checkAlone, refused } from '../messages/running-group.js';
@@ -15,37 +31,38 @@ import { checkAlone, refused } from '../messages/running-group.js';
  */
 export abstract class ObjectCalls extends Collectives {
   abstract readonly rank: number;
+  abstract readonly nRanks: number;
   /** @internal Carries out the calls. */
-  protected abstract readonly objects: ObjectExchange;
+  protected abstract readonly objects: Objects;
 
   /** Gives every rank the `value` of rank `root`; other values are ignored. The root gets its own value back. */
   broadcastObject<T>(value: T | undefined, root = 0, options?: CallLimits): Promise<T> {
-    return this.#start('broadcastObject', () => this.objects.broadcast(value, root, options)) as Promise<T>;
+    return this.#start('broadcastObject', options, (members) => broadcastValue(members, value, root)) as Promise<T>;
   }
 
   /** The blocking form of {@link broadcastObject}. */
   broadcastObjectSync<T>(value: T | undefined, root = 0, options?: BlockingLimits): T {
-    return this.#runSync(options, 'broadcastObjectSync', () => this.objects.broadcastSync(value, root, options)) as T;
+    return this.#run('broadcastObjectSync', options, (members) => broadcastValue(members, value, root)) as T;
   }
 
   /** Gives every rank the values of all ranks, in their order. This rank's is `value` itself. */
   allGatherObject<T>(value: T, options?: CallLimits): Promise<T[]> {
-    return this.#start('allGatherObject', () => this.objects.allGather(value, options)) as Promise<T[]>;
+    return this.#start('allGatherObject', options, (members) => allGatherValues(members, value)) as Promise<T[]>;
   }
 
   /** The blocking form of {@link allGatherObject}. */
   allGatherObjectSync<T>(value: T, options?: BlockingLimits): T[] {
-    return this.#runSync(options, 'allGatherObjectSync', () => this.objects.allGatherSync(value, options)) as T[];
+    return this.#run('allGatherObjectSync', options, (members) => allGatherValues(members, value)) as T[];
   }
 
   /** Gives rank `root` the values of all ranks, in their order; other ranks get null. The root's is `value` itself. */
   gatherObject<T>(value: T, root = 0, options?: CallLimits): Promise<T[] | null> {
-    return this.#start('gatherObject', () => this.objects.gather(value, root, options)) as Promise<T[] | null>;
+    return this.#start('gatherObject', options, (members) => gatherValues(members, value, root)) as Promise<T[] | null>;
   }
 
   /** The blocking form of {@link gatherObject}. */
   gatherObjectSync<T>(value: T, root = 0, options?: BlockingLimits): T[] | null {
-    return this.#runSync(options, 'gatherObjectSync', () => this.objects.gatherSync(value, root, options)) as T[] | null;
+    return this.#run('gatherObjectSync', options, (members) => gatherValues(members, value, root)) as T[] | null;
   }
 
   /**
@@ -53,12 +70,12 @@ export abstract class ObjectCalls extends Collectives {
    * is not copied.
    */
   scatterObjects<T>(values: readonly T[] | null, root = 0, options?: CallLimits): Promise<T> {
-    return this.#start('scatterObjects', () => this.objects.scatter(values, root, options)) as Promise<T>;
+    return this.#start('scatterObjects', options, (members) => scatterValues(members, values, root)) as Promise<T>;
   }
 
   /** The blocking form of {@link scatterObjects}. */
   scatterObjectsSync<T>(values: readonly T[] | null, root = 0, options?: BlockingLimits): T {
-    return this.#runSync(options, 'scatterObjectsSync', () => this.objects.scatterSync(values, root, options)) as T;
+    return this.#run('scatterObjectsSync', options, (members) => scatterValues(members, values, root)) as T;
   }
 
   /**
@@ -69,51 +86,53 @@ export abstract class ObjectCalls extends Collectives {
    * @throws InvalidUsageError `OPERATOR_FAILED` on a rank on which `combine` throws; the communicator stays usable
    */
   allReduceObject<T>(value: T, combine: (lower: T, higher: T) => T, options?: CallLimits): Promise<T> {
-    return this.#start('allReduceObject', () =>
-      this.objects.allReduce(value, this.#checkCombine('allReduceObject', combine), options),
+    return this.#start('allReduceObject', options, (members) =>
+      allReduceValues(members, value, checked(members, combine)),
     ) as Promise<T>;
   }
 
   /** The blocking form of {@link allReduceObject}. */
   allReduceObjectSync<T>(value: T, combine: (lower: T, higher: T) => T, options?: BlockingLimits): T {
-    return this.#runSync(options, 'allReduceObjectSync', () =>
-      this.objects.allReduceSync(value, this.#checkCombine('allReduceObjectSync', combine), options),
+    return this.#run('allReduceObjectSync', options, (members) =>
+      allReduceValues(members, value, checked(members, combine)),
     ) as T;
   }
 
   /** {@link allReduceObject}, for rank `root` only; other ranks get null, and do not call `combine`. */
   reduceObject<T>(value: T, combine: (lower: T, higher: T) => T, root = 0, options?: CallLimits): Promise<T | null> {
-    return this.#start('reduceObject', () =>
-      this.objects.reduce(value, this.#checkCombine('reduceObject', combine), root, options),
+    return this.#start('reduceObject', options, (members) =>
+      reduceValues(members, value, checked(members, combine), root),
     ) as Promise<T | null>;
   }
 
   /** The blocking form of {@link reduceObject}. */
   reduceObjectSync<T>(value: T, combine: (lower: T, higher: T) => T, root = 0, options?: BlockingLimits): T | null {
-    return this.#runSync(options, 'reduceObjectSync', () =>
-      this.objects.reduceSync(value, this.#checkCombine('reduceObjectSync', combine), root, options),
+    return this.#run('reduceObjectSync', options, (members) =>
+      reduceValues(members, value, checked(members, combine), root),
     ) as T | null;
   }
 
   /** Sends a value to rank `peer`, which receives it with {@link recvObject}. It takes a place among the sends to that rank. */
   sendObject(value: unknown, peer: number, options?: CallLimits & TagOption): Promise<void> {
-    return this.#start('sendObject', () => this.objects.send(value, peer, options)) as Promise<void>;
+    return this.#startMessage('sendObject', options, [peer], (tag) => this.objects.messages.send(value, peer, tag, options));
   }
 
   /** The blocking form of {@link sendObject}. */
   sendObjectSync(value: unknown, peer: number, options?: BlockingLimits & TagOption): void {
-    this.#runSync(options, 'sendObjectSync', () => this.objects.sendSync(value, peer, options));
+    this.#runMessage('sendObjectSync', options, [peer], (tag) => this.objects.messages.sendSync(value, peer, tag, options));
   }
 
   /** Resolves with the value that rank `peer` sends with {@link sendObject}: its type is yours to know. */
   recvObject<T = unknown>(peer: number, options?: CallLimits & TagOption): Promise<T> {
-    return this.#start('recvObject', () => this.objects.recv(peer, options)) as Promise<T>;
+    return this.#startMessage('recvObject', options, [peer], (tag) =>
+      this.objects.messages.recv(peer, tag, options),
+    ) as Promise<T>;
   }
 
   /** The blocking form of {@link recvObject}. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- only the program knows the type
   recvObjectSync<T = unknown>(peer: number, options?: BlockingLimits & TagOption): T {
-    return this.#runSync(options, 'recvObjectSync', () => this.objects.recvSync(peer, options)) as T;
+    return this.#runMessage('recvObjectSync', options, [peer], (tag) => this.objects.messages.recvSync(peer, tag, options)) as T;
   }
 
   /**
@@ -123,12 +142,16 @@ export abstract class ObjectCalls extends Collectives {
    * @throws RemoteError `RANK_DIED` as all calls after a death; `CLOSED` when all other ranks have closed the communicator
    */
   recvAnyObject<T = unknown>(options?: CallLimits & TagOption): Promise<AnyObject<T>> {
-    return this.#start('recvAnyObject', () => this.objects.recvAny(options)) as Promise<AnyObject<T>>;
+    return this.#startMessage('recvAnyObject', options, [], (tag) => this.objects.messages.recvAny(tag, options)) as Promise<
+      AnyObject<T>
+    >;
   }
 
   /** The blocking form of {@link recvAnyObject}. */
   recvAnyObjectSync<T = unknown>(options?: BlockingLimits & TagOption): AnyObject<T> {
-    return this.#runSync(options, 'recvAnyObjectSync', () => this.objects.recvAnySync(options)) as AnyObject<T>;
+    return this.#runMessage('recvAnyObjectSync', options, [], (tag) =>
+      this.objects.messages.recvAnySync(tag, options),
+    ) as AnyObject<T>;
   }
 
   /**
@@ -136,40 +159,71 @@ export abstract class ObjectCalls extends Collectives {
    * flight at the same time.
    */
   sendRecvObject<T = unknown>(value: unknown, to: number, from: number, options?: CallLimits): Promise<T> {
-    return this.#start('sendRecvObject', () => this.objects.sendRecv(value, to, from, options)) as Promise<T>;
+    return this.#startMessage('sendRecvObject', options, [to, from], () => {
+      checkLimits('sendRecvObject', options);
+      return this.objects.messages.sendRecv(value, to, from, options);
+    }) as Promise<T>;
   }
 
   /** The blocking form of {@link sendRecvObject}. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- only the program knows the type
   sendRecvObjectSync<T = unknown>(value: unknown, to: number, from: number, options?: BlockingLimits): T {
-    return this.#runSync(options, 'sendRecvObjectSync', () => this.objects.sendRecvSync(value, to, from, options)) as T;
+    return this.#runMessage('sendRecvObjectSync', options, [to, from], () => {
+      checkLimits('sendRecvObjectSync', options);
+      return this.objects.messages.sendRecvSync(value, to, from, options);
+    }) as T;
   }
 
-  #checkCombine<T>(call: string, combine: (lower: T, higher: T) => T): CombineValues {
+  #start<T>(call: string, options: CallLimits | undefined, begin: Begin<T>): Promise<T> {
     try {
-      checkFunction(call, combine);
-      return combine as CombineValues;
+      this.#check(call);
+      return this.objects.start(call, begin, options);
     } catch (error) {
-      throw errorOfCall(error, this.rank);
+      return refused(error) as Promise<never>;
     }
   }
 
-  #start(call: string, work: () => Promise<unknown>): Promise<unknown> {
+  #run<T>(call: string, options: BlockingLimits | undefined, begin: Begin<T>): T {
+    this.#checkSync(call, options);
+    return this.objects.run(call, begin, options);
+  }
+
+  #startMessage<T>(call: string, options: Tagged, peers: readonly number[], start: (tag?: number) => Promise<T>): Promise<T> {
     try {
-      return this.#run(call, work);
+      this.#check(call);
+      return this.#message(call, options, peers, start);
     } catch (error) {
-      return refused(error);
+      return refused(error) as Promise<never>;
     }
   }
 
-  #runSync<T>(options: BlockingLimits | undefined, call: string, work: () => T): T {
+  #runMessage<T>(call: string, options: Tagged, peers: readonly number[], run: (tag?: number) => T): T {
+    this.#checkSync(call, options);
+    return this.#message(call, options, peers, run);
+  }
+
+  /** Checks the arguments of a message and carries it out, with its tag. */
+  #message<T>(call: string, options: Tagged, peers: readonly number[], work: (tag?: number) => T): T {
+    return ofRank(this.rank, () => {
+      for (const peer of peers) checkPeer(call, peer, this.nRanks);
+      return work(checkTagged(call, options));
+    });
+  }
+
+  #checkSync(call: string, options: BlockingLimits | undefined): void {
     if ((options as CallLimits | undefined)?.signal !== undefined) throw signalUnheard(call, this.rank);
-    return this.#run(call, work);
+    this.#check(call);
   }
 
-  #run<T>(call: string, work: () => T): T {
+  #check(call: string): void {
     this.prepare(call);
     checkAlone(call, this.rank, 'objects cannot be part of a group; call it before the group or after it');
-    return work();
   }
+}
+
+type Tagged = (BlockingLimits & TagOption) | undefined;
+
+function checked<T>({ call }: { readonly call: string }, combine: (lower: T, higher: T) => T): CombineValues {
+  checkFunction(call, combine);
+  return combine as CombineValues;
 }

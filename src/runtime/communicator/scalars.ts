@@ -1,5 +1,5 @@
 import type { TimedCallOptions } from '../algorithms/arguments.js';
-import { errorOfCall } from '../caller-stack.js';
+import { ofRank } from '../caller-stack.js';
 import { checkInteger } from '../device/scalar.js';
 import { dataTypes, float64, int64, uint64, type DataType, type DataTypeName, type ReductionOperator } from '../device/types.js';
 import { InvalidArgumentError } from '../../errors.js';
@@ -46,7 +46,7 @@ export function scalarCall(
     rank,
     'a group gives no results, so a reduction of a number cannot be part of it; pass an array of one element',
   );
-  const type = checked(rank, () => {
+  const type = ofRank(rank, () => {
     const misplacement = misplaced(name, operator, 1, true);
     if (misplacement !== undefined) throw misplacement;
     return typeOf(name, value, options?.type);
@@ -74,13 +74,4 @@ function typeOf(call: string, value: Scalar, name: DataTypeName | undefined): Da
   }
   if (!type.isFloat) checkInteger(call, type, value);
   return type;
-}
-
-/** Runs `check`; adds this rank's number to its errors. */
-function checked<T>(rank: number, check: () => T): T {
-  try {
-    return check();
-  } catch (error) {
-    throw errorOfCall(error, rank);
-  }
 }

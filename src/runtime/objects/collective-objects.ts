@@ -1,4 +1,5 @@
 import { Buffer } from '#platform/bytes';
+import { checkRoot } from '../algorithms/arguments.js';
 import { derivedBits, partsHash, type CallKind, type DerivedCall } from '../algorithms/call.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import { callKinds } from '../device/kernels/call-kinds.js';
@@ -38,7 +39,8 @@ export interface Members {
   readonly hold: (pieces: readonly Uint8Array[]) => void;
 }
 
-export function* broadcastValue({ call, rank, hold }: Members, value: unknown, root: number): Exchange<unknown> {
+export function* broadcastValue({ call, rank, nRanks, hold }: Members, value: unknown, root: number): Exchange<unknown> {
+  checkRoot(call, root, nRanks);
   const name = 'broadcastObject';
   const head = new Uint8Array(HEAD_BYTES);
   if (rank === root) {
@@ -85,6 +87,7 @@ export function* gatherValues(
   root: number,
   name: 'gatherObject' | 'reduceObject' = 'gatherObject',
 ): Exchange<unknown[] | null> {
+  checkRoot(call, root, nRanks);
   const isRoot = rank === root;
   const encoded = isRoot ? { body: nothing, pieces: [] } : encodeValue(call, value);
   hold(encoded.pieces);
@@ -134,6 +137,7 @@ function combined({ call, rank }: Members, values: readonly unknown[], combine: 
 }
 
 export function* scatterValues({ call, rank, nRanks, hold }: Members, values: unknown, root: number): Exchange<unknown> {
+  checkRoot(call, root, nRanks);
   const name = 'scatterObjects';
   const isRoot = rank === root;
   const encoded = isRoot

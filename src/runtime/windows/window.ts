@@ -5,7 +5,7 @@ import { observed, type WindowCommand, type WindowLane } from './p2p-window.js';
 import { ElementChanges, type Change } from './element-changes.js';
 import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray, TypedArray } from '../device/types.js';
-import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
+import { InvalidUsageError, TcclError } from '../../errors.js';
 import { closedThere } from '../failure/reasons.js';
 import {
   checkLimits,
@@ -16,7 +16,7 @@ import {
   type TimedCallOptions,
 } from '../algorithms/arguments.js';
 import { abortedBefore, isTimed, limited, runWait, signalUnheard, startWait, type TimedWait } from '../messages/timed-call.js';
-import { errorOfCall, addCallerFrames, settlerOf } from '../caller-stack.js';
+import { addCallerFrames, errorOfCall, ofRank, settlerOf } from '../caller-stack.js';
 import { alone, checkAlone, refused } from '../messages/running-group.js';
 import { clockMs } from '../platform/platform.js';
 import { isTurnDue, nextTurn } from '../progress/event-loop-turns.js';
@@ -441,15 +441,11 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
 
   /** The part of the rank that a call is about. */
   #checkTarget(call: string, peer: number): WindowPart {
-    try {
+    return this.#ofRank(() => {
       this.#checkOpen(call);
       checkPeer(call, peer, this.#ranks.length);
-      const part = this.#ranks[peer];
-      if (part === undefined) throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: there is no rank ${peer}`);
-      return part;
-    } catch (error) {
-      throw this.#ofThisRank(error);
-    }
+      return defined(this.#ranks[peer]);
+    });
   }
 
   #checkOpen(call: string): void {
@@ -460,13 +456,8 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
       throw new InvalidUsageError('CLOSED', `${call}: rank ${rank} has closed the window`, { rank });
   }
 
-  /** Runs a check; adds this rank's number to its errors. */
   #ofRank<R>(check: () => R): R {
-    try {
-      return check();
-    } catch (error) {
-      throw this.#ofThisRank(error);
-    }
+    return ofRank(this.#parts.bootstrap.rank, check);
   }
 
   #ofThisRank(error: unknown): unknown {
@@ -489,13 +480,11 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
   }
 
   #checkWait(call: string, peers: number | readonly number[], count: number, options: CallLimits | undefined): readonly number[] {
-    try {
+    return this.#ofRank(() => {
       this.#checkOpen(call);
       checkLimits(call, options);
       return checkSenders(call, peers, count, this.#ranks.length);
-    } catch (error) {
-      throw this.#ofThisRank(error);
-    }
+    });
   }
 
   /** Reason why no more data come from a rank, if there is one. */
