@@ -80,8 +80,8 @@ export class FakeDriver {
     const machine = options.machine ?? new FakeMachine();
     this.#options = { devices: 1, memoryBytes: 2 ** 30, seed: 1, machine, isPeer: () => true, ...options };
     this.#machine = machine;
-    this.#memory = new FakeMemory(machine);
-    this.#memories = Array.from({ length: this.#options.devices }, (_, device) => new FakeMemory(machine, device));
+    this.#memory = new FakeMemory(machine, this.host);
+    this.#memories = Array.from({ length: this.#options.devices }, (_, device) => new FakeMemory(machine, this.host, device));
     this.#random = generator(this.#options.seed);
     this.#streams = new FakeStreams(this.#random, () => machine.pause());
     const own = {
@@ -173,11 +173,12 @@ export class FakeDriver {
         return 0;
       },
       cuDeviceGetAttribute: (out, attribute) => {
-        const { multiprocessors, capabilityMajor, capabilityMinor } = deviceAttributes;
+        const { multiprocessors, capabilityMajor, capabilityMinor, multicast } = deviceAttributes;
         const known = new Map<number, number>([
           [multiprocessors, 4],
           [capabilityMajor, CAPABILITY.major],
           [capabilityMinor, CAPABILITY.minor],
+          [multicast, 0],
         ]);
         const value = known.get(attribute);
         return value === undefined ? 1 : put(out, value);
@@ -210,7 +211,7 @@ export class FakeDriver {
     };
   }
 
-  #ofMemory(): Pick<Driver, Extract<FunctionName, `cu${'Mem' | 'Pointer'}${string}`>> {
+  #ofMemory(): Pick<Driver, Extract<FunctionName, `cu${'Mem' | 'Multicast' | 'Pointer'}${string}`>> {
     return {
       cuMemAlloc_v2: (out, bytes) => {
         if (bytes === 0) return 1;
@@ -240,6 +241,13 @@ export class FakeDriver {
         this.#work(() => this.#streams.finishAll());
         return this.host.unlock(bytesIn(view)) ? this.#afterWork() : 713;
       },
+      cuMemHostGetDevicePointer_v2: (out, view) => {
+        const bytes = bytesIn(view);
+        return this.host.isLocked(bytes) === true ? putLong(out, this.host.map(bytes)) : 1;
+      },
+      cuMulticastGetGranularity: () => 801,
+      cuMulticastCreate: () => 801,
+      cuMulticastAddDevice: () => 801,
       cuPointerGetAttribute: (out, attribute, pointer) => {
         const found = this.#machine.rangeAt(pointer);
         if (found === undefined) return 1;

@@ -1,10 +1,14 @@
+import { makeRegion, type Place, type Region } from '../ptx/memory.js';
+
 const PAGE_BYTES = 4096;
 
 /** Memory of the host as a driver sees it: its addresses, and which of it is page-locked. */
 export class FakeHost {
   readonly #views = new Map<bigint, Uint8Array>();
   readonly #locked: Uint8Array[] = [];
-  #next = 0x7fff_0000_0000n;
+  readonly #mapped: { readonly address: bigint; readonly region: Region }[] = [];
+  /** Above the addresses of devices. */
+  #next = 0x7fff_0000_0000_0000n;
 
   /** An address, which stands for the view alone. */
   addressOf(view: ArrayBufferView): bigint {
@@ -19,6 +23,20 @@ export class FakeHost {
     const view = this.#views.get(address);
     if (view === undefined) throw new Error(`no host memory has the address 0x${address.toString(16)}`);
     return view;
+  }
+
+  /** Gives kernels an address of page-locked memory. */
+  map(view: Uint8Array): bigint {
+    const address = this.addressOf(view);
+    this.#mapped.push({ address, region: makeRegion('memory of the host', view.length, view) });
+    return address;
+  }
+
+  /** The place of an address that kernels may use. */
+  mappedAt(address: bigint): Place | undefined {
+    const found = this.#mapped.find((each) => address >= each.address && address < each.address + BigInt(each.region.length));
+    if (found === undefined || this.isLocked(found.region.bytes) !== true) return undefined;
+    return { region: found.region, offset: Number(address - found.address) };
   }
 
   /** Returns false if a page is locked already. */

@@ -1,4 +1,5 @@
-import { DeviceMemory, makeRegion, MemoryError, OFFSET_BITS, type Place, type Region } from '../ptx/memory.js';
+import type { FakeHost } from './fake-host.js';
+import { DeviceMemory, makeRegion, OFFSET_BITS, type Place, type Region } from '../ptx/memory.js';
 
 /** Entries of the tables, in words of 32 bits; a state comes first, and is written last. */
 const RANGE = { state: 0, pid: 1, device: 2, place: 3, bytes: 4, source: 5, context: 6, count: 7, words: 8 } as const;
@@ -297,8 +298,9 @@ export class FakeMemory extends DeviceMemory {
   readonly #device: number | undefined;
   readonly #regions: (Region | undefined)[] = [];
 
-  constructor(machine: FakeMachine, device?: number) {
-    super();
+  /** @param host whose page-locked memory has addresses, too */
+  constructor(machine: FakeMachine, host: FakeHost, device?: number) {
+    super((address) => host.mappedAt(address));
     this.#machine = machine;
     this.#device = device;
   }
@@ -306,7 +308,7 @@ export class FakeMemory extends DeviceMemory {
   override atWords(low: number, high: number): Place {
     const slot = (high >>> (OFFSET_BITS - 32)) - 1;
     const region = this.#machine.isLive(slot) ? (this.#regions[slot] ??= this.#machine.regionAt(slot, this.#device)) : undefined;
-    if (region === undefined) throw new MemoryError(`no memory at 0x${(BigInt(high) * 2n ** 32n + BigInt(low)).toString(16)}`);
+    if (region === undefined) return super.atWords(low, high);
     return { region, offset: (high & (2 ** (OFFSET_BITS - 32) - 1)) * 2 ** 32 + low };
   }
 }

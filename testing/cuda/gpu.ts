@@ -1,6 +1,7 @@
 import { CudaContext } from '../../src/runtime/device/cuda/context.js';
-import { jitOptions, launchParameters, type Driver } from '../../src/runtime/device/cuda/functions.js';
+import { DEVICE_MAP, jitOptions, launchParameters, type Driver } from '../../src/runtime/device/cuda/functions.js';
 import { results } from '../../src/runtime/device/cuda/results.js';
+import { RECORD_BYTES, writeStep, type Step } from '../../src/runtime/device/ptx/step-record.js';
 
 const LOG_BYTES = 8192;
 
@@ -45,8 +46,18 @@ export class Gpu {
     this.#run('cuMemcpyDtoDAsync', (driver) => driver.cuMemcpyDtoDAsync_v2(to, from, bytes, this.stream));
   }
 
-  synchronize(): void {
-    this.#run('cuStreamSynchronize', (driver) => driver.cuStreamSynchronize(this.stream));
+  synchronize(stream = this.stream): void {
+    this.#run('cuStreamSynchronize', (driver) => driver.cuStreamSynchronize(stream));
+  }
+
+  /** Page-locks memory of the host, and gives its address in kernels. */
+  mapHost(host: Uint8Array): bigint {
+    this.#run('cuMemHostRegister', (driver) => driver.cuMemHostRegister_v2(host, host.length, DEVICE_MAP));
+    return this.#run('cuMemHostGetDevicePointer', (driver) => driver.cuMemHostGetDevicePointer_v2(this.#out, host, 0), true);
+  }
+
+  unmapHost(host: Uint8Array): void {
+    this.#run('cuMemHostUnregister', (driver) => driver.cuMemHostUnregister(host));
   }
 
   /** Compiles a module for this GPU. Throws with the compiler's messages. */
@@ -72,8 +83,13 @@ export class Gpu {
     return this.#run('cuModuleGetFunction', (driver) => driver.cuModuleGetFunction(this.#out, module, name), true);
   }
 
+  /** Compiles a text, and gives its kernel of a name. */
+  kernel(text: string, name: string): bigint {
+    return this.functionOf(this.load(text), name);
+  }
+
   /** A launch that can be queued many times. @param parameters as the kernel lays them out */
-  launcher(kernel: bigint, blocks: number, threads: number, parameters: Uint8Array): () => void {
+  launcher(kernel: bigint, blocks: number, threads: number, parameters: Uint8Array, stream = this.stream): () => void {
     const { driver } = this.context;
     const bytes = BigUint64Array.of(BigInt(parameters.length));
     const { address, bytes: length, end } = launchParameters;
@@ -88,8 +104,24 @@ export class Gpu {
     return () => {
       // The driver reads them at each launch.
       if (kept.parameters.length !== Number(kept.bytes[0])) throw new Error('parameters have changed');
-      this.#run('cuLaunchKernel', () => driver.cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, this.stream, 0n, extra));
+      this.#run('cuLaunchKernel', () => driver.cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, 0n, extra));
     };
+  }
+
+  /** A launch of lists of steps, one for each block, by a kernel that waits for flags. */
+  stepsLauncher(kernel: bigint, threads: number, lists: readonly (readonly Step[])[]): () => void {
+    const nSteps = lists[0]?.length ?? 0;
+    const records = new Uint8Array(lists.length * nSteps * RECORD_BYTES);
+    const view = new DataView(records.buffer);
+    lists.forEach((list, block) => list.forEach((step, i) => writeStep(view, (block * nSteps + i) * RECORD_BYTES, step)));
+    const [steps, abort] = [this.allocate(records.length), this.allocate(8)];
+    this.upload(steps, records);
+    this.upload(abort, new Uint8Array(8));
+    const parameters = new DataView(new ArrayBuffer(24));
+    parameters.setBigUint64(0, steps, true);
+    parameters.setUint32(8, nSteps, true);
+    parameters.setBigUint64(16, abort, true);
+    return this.launcher(kernel, lists.length, threads, new Uint8Array(parameters.buffer));
   }
 
   close(): void {

@@ -25,6 +25,12 @@ export interface Place {
 /** The memory of all devices, which all of them can address. */
 export class DeviceMemory {
   readonly #regions: (Region | undefined)[] = [];
+  readonly #elsewhere: (address: bigint) => Place | undefined;
+
+  /** @param elsewhere gives memory of the host that devices can address, too */
+  constructor(elsewhere: (address: bigint) => Place | undefined = () => undefined) {
+    this.#elsewhere = elsewhere;
+  }
 
   /** Adds memory; the address is a multiple of 256, as the driver's are. */
   allocate(name: string, length: number): bigint {
@@ -51,7 +57,12 @@ export class DeviceMemory {
   /** The same for the halves of an address. */
   atWords(low: number, high: number): Place {
     const region = this.#regions[(high >>> (OFFSET_BITS - 32)) - 1];
-    if (region === undefined) throw new MemoryError(`no memory at 0x${(BigInt(high) * 2n ** 32n + BigInt(low)).toString(16)}`);
+    if (region === undefined) {
+      const address = BigInt(high) * 2n ** 32n + BigInt(low);
+      const place = this.#elsewhere(address);
+      if (place === undefined) throw new MemoryError(`no memory at 0x${address.toString(16)}`);
+      return place;
+    }
     return { region, offset: (high & (2 ** (OFFSET_BITS - 32) - 1)) * 2 ** 32 + low };
   }
 
@@ -71,9 +82,8 @@ export class DeviceMemory {
   }
 }
 
-export function makeRegion(name: string, length: number): Region {
-  const bytes = new Uint8Array(length);
-  return { name, bytes, view: new DataView(bytes.buffer), members: [], length };
+export function makeRegion(name: string, length: number, bytes: Uint8Array = new Uint8Array(length)): Region {
+  return { name, bytes, view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length), members: [], length };
 }
 
 /** Throws unless `bytes` bytes at an offset are inside of a region and aligned to their number. */

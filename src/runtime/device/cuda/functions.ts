@@ -66,10 +66,15 @@ export const functions = {
   cuMemsetD8Async: ['handle', 'byte', 'size', 'handle'],
   cuMemHostRegister_v2: ['bytes', 'size', 'u32'],
   cuMemHostUnregister: ['bytes'],
+  cuMemHostGetDevicePointer_v2: ['bytes', 'bytes', 'u32'],
   cuPointerGetAttribute: ['bytes', 'i32', 'handle'],
   cuMemcpyHtoDAsync_v2: ['handle', 'bytes', 'size', 'handle'],
   cuMemcpyDtoHAsync_v2: ['bytes', 'handle', 'size', 'handle'],
   cuMemcpyDtoDAsync_v2: ['handle', 'handle', 'size', 'handle'],
+
+  cuMulticastGetGranularity: ['bytes', 'bytes', 'i32'],
+  cuMulticastCreate: ['bytes', 'bytes'],
+  cuMulticastAddDevice: ['handle', 'i32'],
 
   cuStreamCreate: ['bytes', 'u32'],
   cuStreamDestroy_v2: ['handle'],
@@ -109,11 +114,19 @@ export interface Driver extends DriverFunctions {
 export const UUID_BYTES = 16;
 
 /** `CUdevice_attribute`. */
-export const deviceAttributes = { multiprocessors: 16, capabilityMajor: 75, capabilityMinor: 76 } as const;
+export const deviceAttributes = { multiprocessors: 16, capabilityMajor: 75, capabilityMinor: 76, multicast: 132 } as const;
 
 /** `CUpointer_attribute`, and the values of the first one, `CUmemorytype`. */
 export const pointerAttributes = { memoryType: 2, device: 9, rangeStart: 11, rangeSize: 12 } as const;
 export const DEVICE_MEMORY = 2;
+
+/** `CU_MEMHOSTREGISTER_DEVICEMAP`: kernels can address the memory. */
+export const DEVICE_MAP = 2;
+
+/** `CUmulticastObjectProp`: its bytes, and the places of the number of GPUs, of the size, and of the kinds of handles. */
+export const multicastObject = { bytes: 32, nDevices: 0, size: 8, handleTypes: 16 } as const;
+/** `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`. */
+export const FILE_DESCRIPTOR = 1;
 
 /** `CU_STREAM_NON_BLOCKING`: no implicit order with the stream 0. */
 export const NON_BLOCKING_STREAM = 1;

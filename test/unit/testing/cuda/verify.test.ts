@@ -1,29 +1,29 @@
-import { expect, it } from 'vitest';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { countDevices } from '../../../../src/runtime/device/cuda/context.js';
+import { kernelFor, moduleText } from '../../../../src/runtime/device/ptx/kernels.js';
+import { runChild } from '../../../../testing/cuda/child.js';
 import { FakeDriver } from '../../../../testing/cuda/fake-driver.js';
-import { verify } from '../../../../testing/cuda/verify.js';
+import { Gpu } from '../../../../testing/cuda/gpu.js';
+import { countViolations, weakened } from '../../../../testing/cuda/litmus.js';
+import { ID_BYTES, openNccl, timeOfNccl } from '../../../../testing/cuda/nccl.js';
+import { parts, type PartName } from '../../../../testing/cuda/parts.js';
 import { runs } from '../../../runs.js';
 
 const only = runs(1, 2) === 1 ? 'sum_float16' : '';
-const linesOf = (driver: FakeDriver, kernels = only): string[] =>
-  [...verify(driver, 0, { only: kernels, isSmall: true })].map(
-    ({ name, text, isWrong = false }) => `${isWrong ? 'WRONG ' : ''}${name}: ${text.replace(/\d+\.\d+/g, 'N')}`,
-  );
 
-it('says what a driver has', () => {
-  const lines = linesOf(new FakeDriver());
-  expect(lines.filter((line) => line.startsWith('WRONG'))).toEqual([]);
-  expect(lines.map((line) => line.replace(/:.*/, ''))).toEqual([
-    'driver',
-    'GPU 0',
-    'addresses',
-    'page-locking',
-    'kernels',
-    'copies',
-    'launches',
-  ]);
-  expect(lines).toContain('copies: 1 MiB: host to GPU N GB/s, GPU to host N GB/s, within the GPU N GB/s; the bytes are right');
-  if (only !== '') expect(lines[4]).toMatch(/^kernels: 6 of 6 give the interpreter's bits in 1 cases each/);
-});
+/** Lines of a part. */
+async function linesOf(part: PartName, driver = new FakeDriver(), kernels = only): Promise<string[]> {
+  countDevices(driver);
+  const lines: string[] = [];
+  const setting = { driver, ordinal: 0, only: kernels, isFake: true };
+  for await (const { name, text, verdict = 'right' } of parts[part].run(setting))
+    lines.push(`${verdict} ${name}: ${text.replace(/\d+\.\d+|\d+ (?=GB|%)/g, 'N ')}`);
+  return lines;
+}
 
 /** A driver one of whose functions does something else. */
 function broken<Name extends keyof FakeDriver>(name: Name, make: (own: FakeDriver[Name]) => FakeDriver[Name]): FakeDriver {
@@ -31,33 +31,172 @@ function broken<Name extends keyof FakeDriver>(name: Name, make: (own: FakeDrive
   return Object.assign(driver, { [name]: make(driver[name]) });
 }
 
-it('finds kernels that compute something else', () => {
+it('says what a driver has', async () => {
+  const lines = await linesOf('basics');
+  expect(lines.map((line) => line.replace(/:.*/, ''))).toEqual([
+    'right driver',
+    'right GPU 0',
+    'right addresses',
+    'right page-locking',
+  ]);
+  const addresses = await linesOf(
+    'basics',
+    broken('cuPointerGetAttribute', (own) => (out, attribute, pointer) => own(out, attribute === 9 ? 2 : attribute, pointer)),
+  );
+  expect(addresses).toContainEqual(expect.stringMatching(/^wrong addresses: attributes \[2,9,11,12\] give .*"device":2/));
+});
+
+it('finds kernels that compute something else', async () => {
+  const [first] = await linesOf('kernels');
+  if (only !== '') expect(first).toMatch(/^right kernels: 6 of 6 give the interpreter's bits in 1 cases each/);
   const driver = broken('cuModuleLoadDataEx', (own) => (out, image, ...rest) => {
     const text = new TextDecoder().decode(image as Uint8Array);
     const other = text.includes('_stream') ? text.replace(/add\.rn\.f32/g, 'mul.rn.f32') : text;
     return own(out, new TextEncoder().encode(other), ...rest);
   });
-  const lines = linesOf(driver, 'reduce_sum_float32_');
-  expect(lines).toContainEqual(expect.stringMatching(/^WRONG kernels: 2 of 3 give/));
+  const lines = await linesOf('kernels', driver, 'reduce_sum_float32_');
+  expect(lines).toContainEqual(expect.stringMatching(/^wrong kernels: 2 of 3 give/));
   expect(lines).toContainEqual(
-    expect.stringMatching(/^WRONG kernel: reduce_sum_float32_stream for sm_75, seed 1: element \d+ is /),
+    expect.stringMatching(/^wrong kernel: reduce_sum_float32_stream for sm_75, seed 1: element \d+ is /),
   );
 });
 
-it('finds copies that do not arrive, attributes of other numbers, and launches without effect', () => {
-  const copies = linesOf(
-    broken('cuMemcpyDtoDAsync_v2', () => () => 0),
-    'none',
-  );
-  expect(copies).toContainEqual(expect.stringMatching(/^WRONG copies: .* \d+ pages are wrong$/));
-  const addresses = linesOf(
-    broken('cuPointerGetAttribute', (own) => (out, attribute, pointer) => own(out, attribute === 9 ? 2 : attribute, pointer)),
-    'none',
-  );
-  expect(addresses).toContainEqual(expect.stringMatching(/^WRONG addresses: attributes \[2,9,11,12\] give .*"device":2/));
-  const launches = linesOf(
-    broken('cuLaunchKernel', () => () => 0),
-    'none',
-  );
-  expect(launches).toContainEqual(expect.stringMatching(/^WRONG launches: /));
+describe('speeds', () => {
+  it('are shares of what the card does', async () => {
+    const lines = await linesOf('speed');
+    expect(lines.map((line) => line.replace(/,.*;/, ';'))).toEqual([
+      'right copies: 1 MiB: host to GPU N  GB/s; the bytes are right',
+      'right copy of the card: N GB/s read and written',
+      'right copy_4_stream: N GB/s read and written; the values are right',
+      'right reduce_sum_float32_stream: N GB/s read and written; the values are right',
+    ]);
+    expect(await linesOf('launches')).toEqual([expect.stringMatching(/^right launches: N  µs each of 50 on a stream/)]);
+  });
+
+  it('of copies and kernels that do nothing are wrong', async () => {
+    const copies = await linesOf(
+      'speed',
+      broken('cuMemcpyDtoDAsync_v2', () => () => 0),
+    );
+    expect(copies[0]).toMatch(/^wrong copies: .* \d+ pages are wrong$/);
+    const nothing = broken('cuLaunchKernel', () => () => 0);
+    expect((await linesOf('speed', nothing)).slice(2)).toEqual([
+      expect.stringMatching(/^wrong copy_4_stream: .*; element 1 is wrong$/),
+      expect.stringMatching(/^wrong reduce_sum_float32_stream: .*; element 1 is wrong$/),
+    ]);
+    expect(await linesOf('launches', nothing)).toEqual([expect.stringMatching(/^wrong launches: /)]);
+    expect(await linesOf('streams', nothing)).toEqual([expect.stringMatching(/2 of 2 sums are wrong$/)]);
+  });
+});
+
+it('exchanges data with a kernel over memory of the host', async () => {
+  expect(await linesOf('latency')).toEqual(['right flags in host memory: one message; the data are right']);
+  // A kernel that posts, and copies nothing.
+  const driver = broken('cuModuleLoadDataEx', (own) => (out, image, ...rest) => {
+    const text = new TextDecoder().decode(image as Uint8Array);
+    return own(out, new TextEncoder().encode(text.replace(/^ *st\.global\.(v2\.)?b64 .*$/gm, '')), ...rest);
+  });
+  expect(await linesOf('latency', driver)).toEqual([expect.stringMatching(/^wrong .*other data than the counter said 1 times$/)]);
+});
+
+it('runs chains on two streams', async () => {
+  expect(await linesOf('streams')).toEqual([expect.stringMatching(/^right two streams: .*the sums are right$/)]);
+});
+
+describe('the litmus', () => {
+  const text = moduleText([kernelFor('flags', { bytes: 8 })], 75);
+  const size = { pairs: 2, rounds: 3, launches: 1 };
+  const gpuOf = (driver = new FakeDriver()): Gpu => {
+    countDevices(driver);
+    return new Gpu(driver, 0);
+  };
+
+  it('finds no other data, by flags and by lines', async () => {
+    const none = '0 of 12 messages between blocks were other data, N  µs each';
+    expect((await linesOf('litmus')).slice(0, 2)).toEqual([`right litmus of flags: ${none}`, `right litmus of lines: ${none}`]);
+  });
+
+  it('counts messages with other data', () => {
+    const driver = broken('cuMemcpyDtoHAsync_v2', (own) => (view, ...rest) => {
+      const result = own(view, ...rest);
+      // A byte of the second round, and one of the fifth.
+      const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+      for (const at of [256, 1030]) bytes[at] = (bytes[at] ?? 0) ^ 1;
+      return result;
+    });
+    expect(countViolations(gpuOf(driver), text, 'flags', size)).toBe(2);
+  });
+
+  it('has a control in which nothing orders data and flags', () => {
+    const control = weakened(text);
+    expect(control).toContain('ld.relaxed.sys.global.b64');
+    expect(control).not.toMatch(/acquire|release/);
+    expect(() => countViolations(gpuOf(), control, 'flags', size)).toThrow('CUDA_ERROR_LAUNCH_FAILED');
+  });
+});
+
+it('says which error multicast memory gives', async () => {
+  const refused = 'CUDA_ERROR_NOT_SUPPORTED (operation not supported)';
+  expect(await linesOf('multicast')).toEqual([
+    `right multicast of one GPU: the attribute says 0; cuMulticastGetGranularity: ${refused}; cuMulticastCreate: ${refused}`,
+  ]);
+});
+
+describe('a part in a process', () => {
+  const never = new AbortController().signal;
+
+  it('that hangs is ended with all that it started', async () => {
+    // Its output is open until both have ended.
+    const program = `require('child_process').spawn(process.execPath, ['-e', 'console.log(1); setInterval(() => {}, 1e6)'], { stdio: 'inherit' });
+      setInterval(() => {}, 1e6)`;
+    const limit = new AbortController();
+    const end = await runChild([process.execPath, '-e', program], limit.signal, () => limit.abort(), { hasGroup: true });
+    expect(end).toEqual({ status: null, reason: 'time limit', stderr: '' });
+  });
+
+  it('that ends by itself gives its code, its signal, its errors, or the reason why it did not begin', async () => {
+    const run = (code: string) => runChild([process.execPath, '-e', code], never, () => undefined);
+    expect(await run('console.error("why"); process.exitCode = 4')).toEqual({ status: 4, reason: undefined, stderr: 'why\n' });
+    expect((await run('process.kill(process.pid, "SIGSEGV")')).reason).toBe('SIGSEGV');
+    expect((await runChild(['/no/such/program'], never, () => undefined)).reason).toContain('ENOENT');
+  });
+});
+
+describe('NCCL beside it', () => {
+  it('is left out where it is not', async () => {
+    process.env['TCCL_NCCL'] = '/no/such/libnccl.so.2';
+    expect(await linesOf('nccl')).toEqual([expect.stringMatching(/^skipped NCCL: is not here: .*TCCL_NCCL names a file$/)]);
+    delete process.env['TCCL_NCCL'];
+  });
+
+  it.skipIf(spawnSync('cc', ['--version']).status !== 0)('gets its arguments, and gives its errors (needs: cc)', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tccl-nccl-'));
+    const [source, library] = [join(folder, 'nccl.c'), join(folder, 'libnccl.so.2')];
+    writeFileSync(
+      source,
+      `#include <stddef.h>
+      #include <string.h>
+      typedef struct { char internal[${ID_BYTES}]; } Id;
+      const char *ncclGetErrorString(int r) { return r == 5 ? "invalid usage" : "no text"; }
+      int ncclGetVersion(int *version) { *version = 23007; return 0; }
+      int ncclGetUniqueId(Id *id) { memset(id->internal, 7, sizeof *id); return 0; }
+      int ncclCommInitRank(void **comm, int n, Id id, int rank) {
+        *comm = (void *)0x123456789abcdef;
+        return n == 2 && rank == 1 && id.internal[0] == 7 && id.internal[${ID_BYTES - 1}] == 7 ? 0 : 5;
+      }
+      int ncclAllReduce(void *send, void *recv, size_t count, int type, int op, void *comm, void *stream) {
+        return send != recv && count == 16 && type == 7 && op == 0 && comm == (void *)0x123456789abcdef && stream ? 0 : 5;
+      }`,
+    );
+    execFileSync('cc', ['-shared', '-fPIC', '-o', library, source]);
+    const nccl = openNccl(library);
+    const id = nccl.makeId();
+    expect([nccl.version, id]).toEqual(['2.30.7', new Uint8Array(ID_BYTES).fill(7)]);
+    const driver = new FakeDriver();
+    countDevices(driver);
+    expect(timeOfNccl(nccl, new Gpu(driver, 0), 64, { nRanks: 2, id, rank: 1 }).ms).toBeLessThan(Infinity);
+    const other = { nRanks: 2, id: new Uint8Array(ID_BYTES), rank: 1 };
+    expect(() => timeOfNccl(nccl, new Gpu(driver, 0), 64, other)).toThrow('ncclCommInitRank: invalid usage');
+    rmSync(folder, { recursive: true });
+  });
 });

@@ -6,15 +6,18 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { countDevices } from '../../../../../src/runtime/device/cuda/context.js';
 import {
   argumentTypes,
+  DEVICE_MAP,
   DEVICE_MEMORY,
   deviceAttributes,
   EVENT_OF_PROCESSES,
   EVENT_WITHOUT_TIMING,
+  FILE_DESCRIPTOR,
   functions,
   IPC_BYTES,
   IPC_PEER_ACCESS,
   jitOptions,
   launchParameters,
+  multicastObject,
   NON_BLOCKING_STREAM,
   pointerAttributes,
   UUID_BYTES,
@@ -54,6 +57,13 @@ describe.skipIf(header === undefined || !hasCompiler)(
         'sizeof(CUdevice)': 4,
         'sizeof(CUjit_option)': 4,
         CU_STREAM_NON_BLOCKING: NON_BLOCKING_STREAM,
+        CU_MEMHOSTREGISTER_DEVICEMAP: DEVICE_MAP,
+        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR: FILE_DESCRIPTOR,
+        CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: deviceAttributes.multicast,
+        'sizeof(CUmulticastObjectProp)': multicastObject.bytes,
+        'offsetof(CUmulticastObjectProp, numDevices)': multicastObject.nDevices,
+        'offsetof(CUmulticastObjectProp, size)': multicastObject.size,
+        'offsetof(CUmulticastObjectProp, handleTypes)': multicastObject.handleTypes,
         CU_EVENT_DISABLE_TIMING: EVENT_WITHOUT_TIMING,
         CU_EVENT_INTERPROCESS: EVENT_OF_PROCESSES,
         CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS: IPC_PEER_ACCESS,
@@ -77,7 +87,7 @@ describe.skipIf(header === undefined || !hasCompiler)(
         ),
       };
       const checks = Object.entries(constants).map(([name, value]) => `_Static_assert(${name} == ${value}, "${name}");`);
-      writeFileSync(join(folder, 'constants.c'), `#include <cuda.h>\n${checks.join('\n')}\n`);
+      writeFileSync(join(folder, 'constants.c'), `#include <cuda.h>\n#include <stddef.h>\n${checks.join('\n')}\n`);
       const include = `-I${(header ?? '').replace('/cuda.h', '')}`;
       const { stderr } = spawnSync('cc', ['-fsyntax-only', include, join(folder, 'constants.c')], { encoding: 'utf8' });
       expect(stderr).toBe('');
@@ -93,11 +103,14 @@ function fitting(declared: string): readonly string[] {
   if (/^void \*\*kernelParams/.test(declared)) return ['handle'];
   if (declared.includes('*')) return ['bytes'];
   if (/^CUipc(Mem|Event)Handle\b/.test(declared)) return ['ipc'];
-  if (/^(CUdeviceptr|CUcontext|CUstream|CUevent|CUmodule|CUfunction)\b/.test(declared)) return ['handle'];
+  if (/^(CUdeviceptr|CUcontext|CUstream|CUevent|CUmodule|CUfunction|CUmemGenericAllocationHandle)\b/.test(declared))
+    return ['handle'];
   if (declared.startsWith('unsigned int')) return ['u32'];
   if (declared.startsWith('unsigned char')) return ['byte'];
   if (declared.startsWith('size_t')) return ['size'];
-  return /^(int|CUdevice|CUresult|CUdevice_attribute|CUpointer_attribute)\b/.test(declared) ? ['i32'] : [];
+  return /^(int|CUdevice|CUresult|CUdevice_attribute|CUpointer_attribute|CUmulticastGranularity_flags)\b/.test(declared)
+    ? ['i32']
+    : [];
 }
 
 /** Compiles a library with functions of the table, which return 34, and others by hand. */
