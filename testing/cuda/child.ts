@@ -12,16 +12,21 @@ export interface ChildEnd {
 /**
  * Runs a process, which is ended when the limit aborts.
  * @param onLine takes lines of its output
+ * @param fd that it gets as file descriptor 3
  * @param hasGroup ends what the process has started, too: it gets a group of its own
  */
 export function runChild(
   words: readonly string[],
   limit: AbortSignal,
   onLine: (line: string) => void,
-  { hasGroup = false, environment = process.env }: { hasGroup?: boolean; environment?: NodeJS.ProcessEnv } = {},
+  { hasGroup = false, environment = process.env, fd }: { hasGroup?: boolean; environment?: NodeJS.ProcessEnv; fd?: number } = {},
 ): Promise<ChildEnd> {
   const [program = '', ...rest] = words;
-  const child = spawn(program, rest, { detached: hasGroup, stdio: ['ignore', 'pipe', 'pipe'], env: environment });
+  const child = spawn(program, rest, {
+    detached: hasGroup,
+    stdio: ['ignore', 'pipe', 'pipe', ...(fd === undefined ? [] : [fd])],
+    env: environment,
+  });
   const end = (): void => {
     try {
       if (child.pid !== undefined) process.kill(hasGroup ? -child.pid : child.pid, 'SIGKILL');
@@ -32,8 +37,8 @@ export function runChild(
   limit.addEventListener('abort', end);
   process.once('exit', end);
   let stderr = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  createInterface({ input: child.stdout }).on('line', onLine);
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  if (child.stdout !== null) createInterface({ input: child.stdout }).on('line', onLine);
   return new Promise((resolve) => {
     const finish = (status: number | null, reason: string | undefined): void => {
       limit.removeEventListener('abort', end);

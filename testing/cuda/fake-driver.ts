@@ -173,11 +173,13 @@ export class FakeDriver {
         return 0;
       },
       cuDeviceGetAttribute: (out, attribute) => {
-        const { multiprocessors, capabilityMajor, capabilityMinor, multicast } = deviceAttributes;
+        const { multiprocessors, capabilityMajor, capabilityMinor, virtualMemory, fileDescriptors, multicast } = deviceAttributes;
         const known = new Map<number, number>([
           [multiprocessors, 4],
           [capabilityMajor, CAPABILITY.major],
           [capabilityMinor, CAPABILITY.minor],
+          [virtualMemory, 0],
+          [fileDescriptors, 0],
           [multicast, 0],
         ]);
         const value = known.get(attribute);
@@ -245,6 +247,13 @@ export class FakeDriver {
         const bytes = bytesIn(view);
         return this.host.isLocked(bytes) === true ? putLong(out, this.host.map(bytes)) : 1;
       },
+      cuMemGetAllocationGranularity: () => 801,
+      cuMemCreate: () => 801,
+      cuMemExportToShareableHandle: () => 801,
+      cuMemImportFromShareableHandle: () => 801,
+      cuMemAddressReserve: () => 801,
+      cuMemMap: () => 801,
+      cuMemSetAccess: () => 801,
       cuMulticastGetGranularity: () => 801,
       cuMulticastCreate: () => 801,
       cuMulticastAddDevice: () => 801,

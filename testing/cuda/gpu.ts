@@ -124,6 +124,16 @@ export class Gpu {
     return this.launcher(kernel, lists.length, threads, new Uint8Array(parameters.buffer));
   }
 
+  /** Another call of the driver, which must succeed. */
+  call(name: string, work: (driver: Driver) => number): void {
+    this.#run(name, work);
+  }
+
+  /** The same for one that writes 64 bits. */
+  result(name: string, work: (driver: Driver, out: BigUint64Array) => number): bigint {
+    return this.#run(name, (driver) => work(driver, this.#out), true);
+  }
+
   close(): void {
     this.context.close();
   }

@@ -2,8 +2,10 @@ import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runChild } from './child.js';
+import { Gpu } from './gpu.js';
 import { openNccl } from './nccl.js';
 import type { Seen, Setting } from './part.js';
+import { check, hasService, titles, ways, type WayName } from './shared-memory.js';
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
@@ -17,6 +19,27 @@ export async function* ranks({ ordinal, isFake }: Setting): AsyncGenerator<Seen>
   );
   const isRight = status === 0 && lines.filter((line) => line.includes('right')).length === 2;
   yield { name: 'tccl/cuda', text: [...lines, stderr].join('; '), verdict: isRight ? 'right' : 'wrong' };
+}
+
+/** Memory of this process that another one reads and writes, by a way. */
+export async function* sharing(setting: Setting): AsyncGenerator<Seen> {
+  const service = hasService() ? 'with MPS' : 'without MPS';
+  for (const way of Object.keys(ways) as WayName[]) {
+    const gpu = new Gpu(setting.driver, setting.ordinal);
+    try {
+      const { pointer, words, fd } = ways[way].share(gpu);
+      const program = [process.execPath, pathOf('shared-rank.js'), way, String(setting.ordinal), words];
+      const end = await runChild(program, AbortSignal.timeout(20_000), () => undefined, fd === undefined ? {} : { fd });
+      if (end.status !== 0) throw new Error(`the other process: ${end.reason ?? end.stderr.trim().split('\n').at(-1)}`);
+      check(gpu, pointer, 3);
+      yield { name: titles[way], text: `two processes read what the other one wrote, ${service}` };
+    } catch (error) {
+      const { message } = error as Error;
+      const verdict = /NOT_SUPPORTED|has none/.test(message) ? 'skipped' : 'wrong';
+      yield { name: titles[way], text: `${message}, ${service}`, verdict };
+    }
+    gpu.close();
+  }
 }
 
 /** compute-sanitizer over some kernels. */

@@ -1,7 +1,7 @@
 import { latency } from './latency.js';
 import { litmus } from './litmus.js';
 import { multicast } from './multicast.js';
-import { nccl, ranks, sanitizer } from './outside.js';
+import { nccl, ranks, sanitizer, sharing } from './outside.js';
 import type { Part } from './part.js';
 import { launches, speed } from './speed.js';
 import { streams } from './streams.js';
@@ -17,6 +17,7 @@ export const parts = {
   litmus: { limitS: 60, run: litmus },
   streams: { limitS: 20, run: streams },
   multicast: { limitS: 20, run: multicast },
+  sharing: { limitS: 50, run: sharing, notOnFake: 'its processes have a GPU each' },
   ranks: { limitS: 70, run: ranks },
   sanitizer: { limitS: 90, run: sanitizer, notOnFake: 'it watches a GPU' },
   nccl: { limitS: 50, run: nccl, notOnFake: 'it needs a GPU' },

@@ -72,6 +72,13 @@ export const functions = {
   cuMemcpyDtoHAsync_v2: ['bytes', 'handle', 'size', 'handle'],
   cuMemcpyDtoDAsync_v2: ['handle', 'handle', 'size', 'handle'],
 
+  cuMemGetAllocationGranularity: ['bytes', 'bytes', 'i32'],
+  cuMemCreate: ['bytes', 'size', 'bytes', 'handle'],
+  cuMemExportToShareableHandle: ['bytes', 'handle', 'i32', 'handle'],
+  cuMemImportFromShareableHandle: ['bytes', 'handle', 'i32'],
+  cuMemAddressReserve: ['bytes', 'size', 'size', 'handle', 'handle'],
+  cuMemMap: ['handle', 'size', 'size', 'handle', 'handle'],
+  cuMemSetAccess: ['handle', 'size', 'bytes', 'size'],
   cuMulticastGetGranularity: ['bytes', 'bytes', 'i32'],
   cuMulticastCreate: ['bytes', 'bytes'],
   cuMulticastAddDevice: ['handle', 'i32'],
@@ -114,7 +121,14 @@ export interface Driver extends DriverFunctions {
 export const UUID_BYTES = 16;
 
 /** `CUdevice_attribute`. */
-export const deviceAttributes = { multiprocessors: 16, capabilityMajor: 75, capabilityMinor: 76, multicast: 132 } as const;
+export const deviceAttributes = {
+  multiprocessors: 16,
+  capabilityMajor: 75,
+  capabilityMinor: 76,
+  virtualMemory: 102,
+  fileDescriptors: 103,
+  multicast: 132,
+} as const;
 
 /** `CUpointer_attribute`, and the values of the first one, `CUmemorytype`. */
 export const pointerAttributes = { memoryType: 2, device: 9, rangeStart: 11, rangeSize: 12 } as const;
@@ -122,6 +136,12 @@ export const DEVICE_MEMORY = 2;
 
 /** `CU_MEMHOSTREGISTER_DEVICEMAP`: kernels can address the memory. */
 export const DEVICE_MAP = 2;
+
+/** `CUmemAllocationProp` and `CUmemAccessDesc`: their bytes, and the places of their fields. */
+export const memoryProperties = { bytes: 32, type: 0, handleTypes: 4, locationType: 8, locationId: 12 } as const;
+export const memoryAccess = { bytes: 12, locationType: 0, locationId: 4, flags: 8, readAndWrite: 3 } as const;
+/** `CU_MEM_ALLOCATION_TYPE_PINNED` and `CU_MEM_LOCATION_TYPE_DEVICE`. */
+export const ON_DEVICE = 1;
 
 /** `CUmulticastObjectProp`: its bytes, and the places of the number of GPUs, of the size, and of the kinds of handles. */
 export const multicastObject = { bytes: 32, nDevices: 0, size: 8, handleTypes: 16 } as const;

@@ -1,15 +1,16 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { countDevices } from '../../../../src/runtime/device/cuda/context.js';
 import { kernelFor, moduleText } from '../../../../src/runtime/device/ptx/kernels.js';
 import { runChild } from '../../../../testing/cuda/child.js';
-import { FakeDriver } from '../../../../testing/cuda/fake-driver.js';
+import { FakeDriver, FakeMachine } from '../../../../testing/cuda/fake-driver.js';
 import { Gpu } from '../../../../testing/cuda/gpu.js';
 import { countViolations, weakened } from '../../../../testing/cuda/litmus.js';
 import { ID_BYTES, openNccl, timeOfNccl } from '../../../../testing/cuda/nccl.js';
+import { check, useShared, ways } from '../../../../testing/cuda/shared-memory.js';
 import { parts, type PartName } from '../../../../testing/cuda/parts.js';
 import { runs } from '../../../runs.js';
 
@@ -142,6 +143,69 @@ it('says which error multicast memory gives', async () => {
   ]);
 });
 
+describe('two processes on one GPU', () => {
+  const machine = new Uint8Array(new SharedArrayBuffer(1 << 24));
+  const processOf = (pid: number, changes: (driver: FakeDriver) => Partial<FakeDriver> = () => ({})) => {
+    const driver = new FakeDriver({ machine: new FakeMachine(machine, pid) });
+    countDevices(driver);
+    return new Gpu(Object.assign(driver, changes(driver)), 0);
+  };
+
+  it('share memory and an event by handles', () => {
+    const [own, other] = [processOf(process.pid), processOf(1)];
+    const { pointer, words } = ways.ipc.share(own);
+    expect(() => check(own, pointer, 3)).toThrow('byte 1 of what the other process wrote is 1, not 3');
+    useShared(other, 'ipc', words, -1);
+    check(own, pointer, 3);
+  });
+
+  it('share memory by file descriptors', () => {
+    // Handles are pointers, descriptors the numbers of exported ones; an address is where a handle is mapped.
+    const exported: Uint8Array[] = [];
+    const made = (out: ArrayBufferView, value: bigint): 0 => (((out as BigUint64Array)[0] = value), 0);
+    const numbers = (view: ArrayBufferView): number[] => [...new Uint32Array(view.buffer)];
+    const virtual = (driver: FakeDriver): Partial<FakeDriver> => {
+      let next = 0n;
+      const isOfGpu = (properties: ArrayBufferView): boolean => numbers(properties).join() === '1,1,1,0,0,0,0,0';
+      const attribute = driver.cuDeviceGetAttribute;
+      return {
+        cuDeviceGetAttribute: (out, name, device) =>
+          name === 102 || name === 103 ? (((out as Int32Array)[0] = 1), 0) : attribute(out, name, device),
+        cuMemGetAllocationGranularity: (out, properties) => (isOfGpu(properties) ? made(out, 0x20000n) : 1),
+        cuMemCreate: (out, bytes, properties, flags) => {
+          if (bytes !== 0x20000 || !isOfGpu(properties) || flags !== 0n) return 1;
+          driver.cuMemAlloc_v2(out, bytes);
+          next = (out as BigUint64Array)[0] ?? 0n;
+          return 0;
+        },
+        cuMemExportToShareableHandle: (out, memory, kind) => {
+          const handle = new Uint8Array(64);
+          driver.cuIpcGetMemHandle(handle, memory);
+          (out as Int32Array)[0] = 10 + exported.push(handle);
+          return kind === 1 ? 0 : 1;
+        },
+        cuMemImportFromShareableHandle: (out, fd, kind) => {
+          const reserved = exported[Number(fd) - 11];
+          if (reserved === undefined || kind !== 1) return 1;
+          driver.cuIpcOpenMemHandle_v2(out, { reserved }, 1);
+          next = (out as BigUint64Array)[0] ?? 0n;
+          return 0;
+        },
+        cuMemAddressReserve: (out) => made(out, next),
+        cuMemMap: (pointer, bytes, offset, memory) => (pointer === memory && bytes === 0x20000 && offset === 0 ? 0 : 1),
+        cuMemSetAccess: (pointer, bytes, access, count) =>
+          pointer === next && bytes === 0x20000 && numbers(access).join() === '1,0,3' && count === 1 ? 0 : 1,
+      };
+    };
+    const [own, other] = [processOf(process.pid, virtual), processOf(1, virtual)];
+    const { pointer, fd = -1 } = ways.fds.share(own);
+    useShared(other, 'fds', '', fd);
+    check(own, pointer, 3);
+    expect(() => useShared(other, 'fds', '', fd)).toThrow(/byte 1 of what the other process wrote is 3, not 1/);
+    expect(() => ways.fds.share(processOf(1))).toThrow('the GPU has none: attributes 102 and 103 are 0 and 0');
+  });
+});
+
 describe('a part in a process', () => {
   const never = new AbortController().signal;
 
@@ -152,6 +216,15 @@ describe('a part in a process', () => {
     const limit = new AbortController();
     const end = await runChild([process.execPath, '-e', program], limit.signal, () => limit.abort(), { hasGroup: true });
     expect(end).toEqual({ status: null, reason: 'time limit', stderr: '' });
+  });
+
+  it('gets a file descriptor', async () => {
+    const lines: string[] = [];
+    const program = [process.execPath, '-e', "console.log(require('fs').readFileSync(3, 'utf8'))"];
+    const fd = openSync(join(import.meta.dirname, '../../../runs.ts'), 'r');
+    const end = await runChild(program, never, (line) => lines.push(line), { fd });
+    closeSync(fd);
+    expect([end.status, lines.length > 5]).toEqual([0, true]);
   });
 
   it('that ends by itself gives its code, its signal, its errors, or the reason why it did not begin', async () => {

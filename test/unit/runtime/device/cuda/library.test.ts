@@ -17,8 +17,11 @@ import {
   IPC_PEER_ACCESS,
   jitOptions,
   launchParameters,
+  memoryAccess,
+  memoryProperties,
   multicastObject,
   NON_BLOCKING_STREAM,
+  ON_DEVICE,
   pointerAttributes,
   UUID_BYTES,
   type FunctionName,
@@ -60,6 +63,20 @@ describe.skipIf(header === undefined || !hasCompiler)(
         CU_MEMHOSTREGISTER_DEVICEMAP: DEVICE_MAP,
         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR: FILE_DESCRIPTOR,
         CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: deviceAttributes.multicast,
+        CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: deviceAttributes.virtualMemory,
+        CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: deviceAttributes.fileDescriptors,
+        CU_MEM_ALLOCATION_TYPE_PINNED: ON_DEVICE,
+        CU_MEM_LOCATION_TYPE_DEVICE: ON_DEVICE,
+        CU_MEM_ACCESS_FLAGS_PROT_READWRITE: memoryAccess.readAndWrite,
+        'sizeof(CUmemAllocationProp)': memoryProperties.bytes,
+        'offsetof(CUmemAllocationProp, type)': memoryProperties.type,
+        'offsetof(CUmemAllocationProp, requestedHandleTypes)': memoryProperties.handleTypes,
+        'offsetof(CUmemAllocationProp, location.type)': memoryProperties.locationType,
+        'offsetof(CUmemAllocationProp, location.id)': memoryProperties.locationId,
+        'sizeof(CUmemAccessDesc)': memoryAccess.bytes,
+        'offsetof(CUmemAccessDesc, location.type)': memoryAccess.locationType,
+        'offsetof(CUmemAccessDesc, location.id)': memoryAccess.locationId,
+        'offsetof(CUmemAccessDesc, flags)': memoryAccess.flags,
         'sizeof(CUmulticastObjectProp)': multicastObject.bytes,
         'offsetof(CUmulticastObjectProp, numDevices)': multicastObject.nDevices,
         'offsetof(CUmulticastObjectProp, size)': multicastObject.size,
@@ -101,6 +118,8 @@ function fitting(declared: string): readonly string[] {
   if (/^const char \*/.test(declared)) return ['name'];
   // Addresses that are always 0 here.
   if (/^void \*\*kernelParams/.test(declared)) return ['handle'];
+  // A file descriptor as an address.
+  if (/^void \*osHandle/.test(declared) || declared.startsWith('unsigned long long')) return ['handle'];
   if (declared.includes('*')) return ['bytes'];
   if (/^CUipc(Mem|Event)Handle\b/.test(declared)) return ['ipc'];
   if (/^(CUdeviceptr|CUcontext|CUstream|CUevent|CUmodule|CUfunction|CUmemGenericAllocationHandle)\b/.test(declared))
@@ -108,7 +127,7 @@ function fitting(declared: string): readonly string[] {
   if (declared.startsWith('unsigned int')) return ['u32'];
   if (declared.startsWith('unsigned char')) return ['byte'];
   if (declared.startsWith('size_t')) return ['size'];
-  return /^(int|CUdevice|CUresult|CUdevice_attribute|CUpointer_attribute|CUmulticastGranularity_flags)\b/.test(declared)
+  return /^(int|CUdevice|CUresult|CUdevice_attribute|CUpointer_attribute|CUmulticastGranularity_flags|CUmem\w+)\b/.test(declared)
     ? ['i32']
     : [];
 }
