@@ -108,14 +108,24 @@ function nameOf(file) {
 /** Modules for pages alone. */
 const ofBrowsers = /^(browser|runtime\/page|runtime\/platform\/browser)\//;
 
-/** Writes dist/browser: one file of all that a page loads first, which compresses better than many, and files for later. */
+/**
+ * Writes dist/browser: a file of what starts ranks, one of what ranks load first, and files for later. Few files compress better
+ * than many; bundlers drop the second from a page that only starts ranks.
+ */
 async function joinForBrowsers(inputs) {
   for (const file of namesIn('dist')) if (/^browser\/.*\.js$/.test(file)) rmSync(join('dist', file));
   const entry = join(modules, 'browser/index.js');
-  let imported;
-  const loadedFirst = {
-    debugName: 'loaded first',
-    name: (id, context) => ((imported ??= withImports(entry, context)).has(id) ? 'joined' : null),
+  const ofStart = ['spawn', 'open-pool'].map((name) => join(modules, `runtime/page/${name}.js`));
+  const joined = (name, files, priority) => {
+    let imported;
+    return {
+      debugName: name,
+      name: (id, context) => {
+        imported ??= new Set(files.flatMap((file) => [...withImports(file, context)]));
+        return imported.has(id) ? name : null;
+      },
+      priority,
+    };
   };
   const bundle = await rolldown({
     input: { index: entry, webgpu: join(modules, 'webgpu/index.js'), ddp: join(modules, 'ddp/index.js') },
@@ -131,8 +141,8 @@ async function joinForBrowsers(inputs) {
     dir: 'dist/browser',
     format: 'esm',
     comments: { legal: true, annotation: true, jsdoc: false },
-    chunkFileNames: ({ name }) => (name === 'joined' ? '[name].js' : '[name]-[hash].js'),
-    codeSplitting: { groups: [loadedFirst] },
+    chunkFileNames: ({ name }) => (name.startsWith('joined') ? '[name].js' : '[name]-[hash].js'),
+    codeSplitting: { groups: [joined('joined-start', ofStart, 1), joined('joined', [entry], 0)] },
   });
   await bundle.close();
 }
@@ -195,7 +205,11 @@ function groups() {
     priority: 0,
   };
   // Rooms that few programs load, in a file each.
-  const rooms = { 'joined-devices': /^devices\//, 'joined-cuda': /^(cuda|runtime\/device\/cuda)\// };
+  const rooms = {
+    'joined-devices': /^(devices|webgpu)\//,
+    'joined-cuda': /^(cuda|runtime\/device\/cuda)\//,
+    'joined-ddp': /^ddp\//,
+  };
   const ofRooms = Object.entries(rooms).map(([name, path]) => ({
     debugName: name,
     name: (id) => (path.test(relative(modules, id)) ? name : null),

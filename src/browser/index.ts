@@ -28,7 +28,8 @@ export type { ArrayOperator, ElementOf, ElementOperator, OwnOperator } from '../
 export type { ProgramOperator, ProgramRunner, ScheduleMaker } from '../runtime/programs/program.js';
 export type { Scalar, ScalarOf, ScalarOperator } from '../runtime/communicator/scalars.js';
 export type { Registration } from '../runtime/communicator/registration.js';
-export { openPool, servePool, type PagePoolOptions as PoolOptions } from '../runtime/page/pool.js';
+export { openPool, type PagePoolOptions as PoolOptions } from '../runtime/page/open-pool.js';
+export { servePool } from '../runtime/page/serve-pool.js';
 export type { MapOptions, MapProgress, Pool, PoolFunction, RankOutcome } from '../runtime/pool/open-pool.js';
 export { spawnRanks, type SpawnedWorkers as SpawnedRanks } from '../runtime/page/spawn.js';
 export {

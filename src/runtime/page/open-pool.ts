@@ -1,13 +1,8 @@
 import { checkOptionNames } from '../../option-names.js';
 import { withCallerFrames } from '../caller-stack.js';
-import { PoolJobs } from '../communicator/pool-jobs.js';
 import type { Pool, PoolFunction } from '../pool/open-pool.js';
-import type { FromPoolRank, ToPoolRank } from '../pool/pool-messages.js';
-import { serveJobs } from '../pool/serve-jobs.js';
 import { ThreadPool, type PoolPort } from '../pool/thread-pool.js';
-import { init } from './init.js';
 import type { PageModule, PageSpawnOptions } from './options.js';
-import { placeOfPool } from './place.js';
 import { makeChannel, type Port } from './port-connection.js';
 import { Workers } from './spawn.js';
 
@@ -15,7 +10,7 @@ import { Workers } from './spawn.js';
 export interface PagePoolOptions extends PageSpawnOptions {
   /** Number of ranks. */
   readonly ranks: number;
-  /** Module of the ranks, which gives its functions to {@link servePool}. */
+  /** Module of the ranks, which gives its functions to servePool(). */
   readonly module: PageModule;
 }
 
@@ -70,26 +65,4 @@ function poolPort(port: Port): PoolPort {
     ref: () => undefined,
     unref: () => undefined,
   };
-}
-
-/**
- * Makes this worker a rank of the pool that started it: it runs these functions for `pool.run` and `pool.map`.
- * Resolves when all ranks have
- * joined.
- *
- * @throws as init(); InvalidUsageError `RANK_UNKNOWN` in a worker that no pool started
- */
-export async function servePool(functions: Readonly<Record<string, (...args: never) => unknown>>): Promise<void> {
-  const { jobs: port, ...place } = await placeOfPool();
-  const world = await init();
-  await serveJobs({
-    exported: functions,
-    jobs: new PoolJobs(place),
-    world,
-    send: (message: FromPoolRank) => port.postMessage(message),
-    receive: (listener) => {
-      port.onmessage = ({ data }) => listener(data as ToPoolRank);
-    },
-    end: () => port.close(),
-  });
 }
