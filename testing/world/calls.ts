@@ -107,7 +107,9 @@ function sumOf(nRanks: number, index: number, number: number): number {
 }
 
 function filled(count: number, rank: number, number: number): Int32Array {
-  return Int32Array.from({ length: count }, (_, index) => valueOf(rank, index, number));
+  const data = new Int32Array(count);
+  for (let index = 0; index < count; index++) data[index] = valueOf(rank, index, number);
+  return data;
 }
 
 function compare(data: Int32Array, from: number, count: number, expected: (index: number) => number): string | undefined {

@@ -37,10 +37,13 @@ else process.exitCode = (await runSeeds()) > 0 ? 1 : 0;
 
 async function runSeeds(): Promise<number> {
   const makeCode = await loadRankCode();
+  // Stacks of the errors that ranks throw take 8 % of the time; --seed prints them.
+  if (values.seed === undefined) Error.stackTraceLimit = 0;
   const ranks = values.ranks === undefined ? undefined : Number(values.ranks);
   const first = Number(values.seed ?? values.from ?? Math.floor(Date.now() / 1000) % 1e7);
   const most = Number(values.seed === undefined ? (values.seeds ?? Infinity) : 1);
   const sinceMs = performance.now();
+  const sinceCpu = process.cpuUsage();
   const isOver = (done: number): boolean => (most < Infinity ? done >= most : performance.now() - sinceMs > 60_000);
   let failed = 0;
   let done = 0;
@@ -54,8 +57,12 @@ async function runSeeds(): Promise<number> {
     if (result.broken.length > 0 || values.seed !== undefined) report(result);
   }
   const seconds = (performance.now() - sinceMs) / 1000;
+  const { user, system } = process.cpuUsage(sinceCpu);
   const rate = ((done / seconds) * 60).toFixed(0);
-  console.log(`${done} seeds from ${first}, ${failed} failed, ${seconds.toFixed(1)} s, ${rate} a minute`);
+  const rateOfCpu = ((done / (user + system)) * 60e6).toFixed(0);
+  console.log(
+    `${done} seeds from ${first}, ${failed} failed, ${seconds.toFixed(1)} s, ${rate} a minute, ${rateOfCpu} a minute of processor time`,
+  );
   return failed;
 }
 

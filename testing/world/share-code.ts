@@ -23,7 +23,8 @@ export function shareCode(code: string): string {
   const file = ts.createSourceFile('rank.js', code, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS);
   const names: string[] = [];
   const remakes: string[] = [];
-  const edits: { readonly at: number; readonly text: string }[] = [];
+  const parts: string[] = [];
+  let copied = 0;
   for (const statement of file.statements) {
     if (isAssignment(statement) && names.includes(statement.expression.left.getText(file))) remakes.push(statement.getText(file));
     if (!ts.isVariableStatement(statement)) continue;
@@ -43,12 +44,14 @@ export function shareCode(code: string): string {
           : `(${name.getText(file)} = ${initializer.getText(file)});`,
       );
     }
-    if (isConst) edits.push({ at: statement.declarationList.getStart(file), text: 'let  ' });
+    if (!isConst) continue;
+    const at = statement.declarationList.getStart(file);
+    parts.push(code.slice(copied, at), 'let  ');
+    copied = at + 'const'.length;
   }
-  let result = code;
-  for (const { at, text } of edits) result = result.slice(0, at) + text + result.slice(at + 'const'.length);
+  parts.push(code.slice(copied));
   const all = [...PARAMETERS, ...names].join(', ');
-  return `(function (${PARAMETERS.join(', ')}, exports, __filename) {${result}
+  return `(function (${PARAMETERS.join(', ')}, exports, __filename) {${parts.join('')}
 let $first = [${names.join(', ')}];
 return {
   exports,

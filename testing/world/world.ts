@@ -7,19 +7,26 @@ export interface TraceLine {
   readonly text: string;
 }
 
-/** An action at a virtual time. */
-interface Event {
-  atMs: number;
-  readonly order: number;
-  /** Rank whose code it runs; undefined for the network's and the world's own. */
-  readonly rank: number | undefined;
-  readonly run: () => void;
-  isCancelled: boolean;
-}
-
 /** A scheduled action that can be cancelled. */
 export interface Scheduled {
   cancel(): void;
+}
+
+/** An action at a virtual time. */
+class Event implements Scheduled {
+  isCancelled = false;
+
+  constructor(
+    public atMs: number,
+    readonly order: number,
+    /** Rank whose code it runs; undefined for the network's and the world's own. */
+    readonly rank: number | undefined,
+    readonly run: () => void,
+  ) {}
+
+  cancel(): void {
+    this.isCancelled = true;
+  }
 }
 
 /** Time of an event, of which only slow ranks take a multiple, in milliseconds. */
@@ -57,9 +64,9 @@ export class World {
   }
 
   after(ms: number, rank: number | undefined, run: () => void): Scheduled {
-    const event: Event = { atMs: this.nowMs + Math.max(0, ms), order: this.#order++, rank, run, isCancelled: false };
+    const event = new Event(this.nowMs + Math.max(0, ms), this.#order++, rank, run);
     push(this.#heap, event);
-    return { cancel: () => void (event.isCancelled = true) };
+    return event;
   }
 
   /** Lets nothing of a rank run any more. */
