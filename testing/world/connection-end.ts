@@ -45,6 +45,11 @@ export class End {
     return `${this.localAddress}:${this.localPort}>${this.remoteAddress}:${this.remotePort}`;
   }
 
+  /** Time at which packets pass again; undefined if they pass now. Nothing cuts a loopback interface. */
+  #opensMs(other: End): number | undefined {
+    return this.localAddress.startsWith('127.') ? undefined : this.network.opensMs(this.rank, other.rank);
+  }
+
   /** Does something at the other end after the delay of the way, in order. */
   #send(action: (other: End) => void): void {
     const { world } = this.network;
@@ -59,7 +64,7 @@ export class End {
     if (first === undefined || other === undefined) return;
     const { world } = network;
     const arrive = (): void => {
-      const openMs = network.opensMs(this.rank, other.rank);
+      const openMs = this.#opensMs(other);
       if (openMs !== undefined) {
         if (openMs < Infinity) world.after(openMs - world.nowMs + REPEAT_MS * world.random.next(), undefined, arrive);
         return;
@@ -180,9 +185,8 @@ export class End {
     const unansweredMs = this.travelling > 0 ? nowMs - this.travellingSinceMs : 0;
     const repeats = unansweredMs < REPEAT_MS ? 0 : 1 + Math.floor(Math.log2(unansweredMs / REPEAT_MS));
     const idleMs = nowMs - this.heardMs - this.probeAfterMs;
-    const isCut =
-      this.other !== undefined &&
-      (this.network.opensMs(this.rank, this.other.rank) ?? this.network.opensMs(this.other.rank, this.rank)) !== undefined;
+    const { other } = this;
+    const isCut = other !== undefined && (this.#opensMs(other) ?? other.#opensMs(this)) !== undefined;
     const probes = this.travelling === 0 && isCut && idleMs > 0 ? Math.floor(idleMs / PROBE_MS) : 0;
     return ` 1: 0100000A:${hex(this.localPort, 4)} 0100000A:${hex(this.remotePort, 4)} 01 ${hex(this.travelling, 8)}:00000000 00:00000000 ${hex(repeats, 8)}     0        ${probes} 0`;
   }

@@ -1,6 +1,6 @@
 import type { RankCode, RankGlobals } from './code.js';
 import { VirtualNetwork } from './network.js';
-import { drawJob, type Fault, type Job } from './program.js';
+import { drawJob, waysOf, type Fault, type Job } from './program.js';
 import { brokenPromises, SLACK_MS, waitedMs } from './properties.js';
 import { Random } from './random.js';
 import { limits, RankProgram, type Span } from './rank-program.js';
@@ -41,7 +41,8 @@ export async function runJob(job: Job, makeCode: MakeCode): Promise<JobResult> {
     });
     return program;
   });
-  for (const fault of job.faults) if ('atMs' in fault) world.after(fault.atMs, undefined, () => doFault(fault, world, network));
+  for (const fault of job.faults)
+    if ('atMs' in fault) world.after(fault.atMs, undefined, () => doFault(fault, job, world, network));
 
   const isLive = (rank: number): boolean => !world.isDead(rank);
   const limitMs = 2 * limits.initMs + 3 * limits.callMs + 4 * SLACK_MS + waitedMs(job.faults);
@@ -59,7 +60,7 @@ export async function runJob(job: Job, makeCode: MakeCode): Promise<JobResult> {
   return { job, broken, trace: world.trace, spans: programs.flatMap(({ spans }) => spans), virtualMs: world.nowMs };
 }
 
-function doFault(fault: Extract<Fault, { readonly atMs: number }>, world: World, network: VirtualNetwork): void {
+function doFault(fault: Extract<Fault, { readonly atMs: number }>, job: Job, world: World, network: VirtualNetwork): void {
   world.note(undefined, `fault: ${JSON.stringify(fault)}`);
   switch (fault.kind) {
     case 'crash':
@@ -77,8 +78,10 @@ function doFault(fault: Extract<Fault, { readonly atMs: number }>, world: World,
       world.slow(fault.rank, fault.factor);
       return;
     case 'partition':
-      network.closeWay(fault.from, fault.to, world.nowMs + fault.forMs);
-      if (fault.bothWays) network.closeWay(fault.to, fault.from, world.nowMs + fault.forMs);
+      for (const [from, to] of waysOf(job, fault)) {
+        network.closeWay(from, to, world.nowMs + fault.forMs);
+        if (fault.bothWays) network.closeWay(to, from, world.nowMs + fault.forMs);
+      }
       return;
     case 'reset':
       world.note(undefined, `reset ${network.resetOne() ?? 'nothing'}`);

@@ -31,7 +31,8 @@ export type Fault =
   | { readonly kind: 'stop'; readonly rank: number; readonly atMs: number; readonly forMs: number }
   | { readonly kind: 'slow'; readonly rank: number; readonly atMs: number; readonly factor: number }
   | { readonly kind: 'late'; readonly rank: number; readonly byMs: number }
-  | { readonly kind: 'odd call'; readonly rank: number; readonly call: number }
+  /** The rank makes another call, of a kind; without one, an allReduce of another length and type. */
+  | { readonly kind: 'odd call'; readonly rank: number; readonly call: number; readonly makes?: Kind | undefined }
   | {
       readonly kind: 'partition';
       readonly from: number;
@@ -47,6 +48,8 @@ export type Fault =
 export interface Job {
   readonly seed: number;
   readonly nRanks: number;
+  /** Number of hosts, 1 if left out. Ranks of one host exchange data through its loopback interface. */
+  readonly hosts?: number | undefined;
   readonly calls: readonly Call[];
   readonly faults: readonly Fault[];
   /** After a failure: recover() in place of shrink(). */
@@ -62,7 +65,21 @@ export function drawJob(random: Random, seed: number, ranks?: number, faults?: r
     pauseMs: random.chance(0.3) ? random.integer(0, 200) : 0,
   }));
   const recovers = random.chance(0.5);
-  return { seed, nRanks, calls, faults: faults ?? drawFaults(random, nRanks, calls.length), recovers };
+  const drawn = faults ?? drawFaults(random, nRanks, calls.length);
+  return { seed, nRanks, hosts: random.of([1, 2, nRanks]), calls, faults: drawn, recovers };
+}
+
+/** The host of a rank. Ranks are on consecutive hosts in blocks. */
+export function hostOf({ hosts = 1, nRanks }: Pick<Job, 'hosts' | 'nRanks'>, rank: number): number {
+  return Math.floor((rank * Math.min(hosts, nRanks)) / nRanks);
+}
+
+/** Pairs of ranks whose way a partition closes: those of two hosts, or two ranks of one host that have their own addresses. */
+export function waysOf(job: Job, { from, to }: Extract<Fault, { readonly kind: 'partition' }>): (readonly [number, number])[] {
+  if (hostOf(job, from) === hostOf(job, to)) return [[from, to]];
+  const ranks = Array.from({ length: job.nRanks }, (_, rank) => rank);
+  const along = (one: number): number[] => ranks.filter((rank) => hostOf(job, rank) === hostOf(job, one));
+  return along(from).flatMap((one) => along(to).map((other) => [one, other] as const));
 }
 
 function drawFaults(random: Random, nRanks: number, calls: number): Fault[] {
@@ -77,7 +94,7 @@ function drawFaults(random: Random, nRanks: number, calls: number): Fault[] {
         { kind: 'stop', rank, atMs, forMs: random.of([50, 2000, 15_000, 60_000]) },
         { kind: 'slow', rank, atMs, factor: random.of([10, 1000]) },
         { kind: 'late', rank, byMs: random.of([500, 5000, 60_000]) },
-        { kind: 'odd call', rank, call: random.integer(0, calls) },
+        { kind: 'odd call', rank, call: random.integer(0, calls), makes: random.of([undefined, ...kinds]) },
         { kind: 'partition', from: rank, to, bothWays: random.chance(0.7), atMs, forMs: random.of([100, 1000, 1e9]) },
         { kind: 'reset', atMs },
         { kind: 'stranger', atMs, bytes: random.of([0, 3, 500]), stays: random.chance(0.5) },

@@ -1,4 +1,4 @@
-import type { Fault, Job } from './program.js';
+import { waysOf, type Fault, type Job } from './program.js';
 import { limits, type Outcome, type RankProgram } from './rank-program.js';
 
 /** Time beyond its limit that a call may take: other ranks' reports arrive, and connections end. */
@@ -70,7 +70,7 @@ function isCause(job: Job, fault: Fault, rank: number, { code, text, ranks }: Ou
       return code === 'RANK_DIED' && text.includes(`rank ${fault.rank}`);
     case 'odd call': {
       const [odd, ...rest] = job.calls.slice(fault.call);
-      if (odd?.kind !== 'ring') return code === 'CALL_MISMATCH';
+      if (odd?.kind !== 'ring' && fault.makes !== 'ring') return code === 'CALL_MISMATCH';
       // A message does not meet a collective: the ranks wait for one another, and one that has its last messages closes.
       return code === 'CALL_MISMATCH' || isLimit || (code === 'CLOSED' && rest.every(({ kind }) => kind === 'ring'));
     }
@@ -84,7 +84,7 @@ function isCause(job: Job, fault: Fault, rank: number, { code, text, ranks }: Ou
       return true;
     case 'partition':
       // Ranks that are connected may call while the two still dial.
-      return code === 'RANK_DIED' || code === 'NETWORK' || (isLimit && (isOf(fault.from) || isOf(fault.to)));
+      return code === 'RANK_DIED' || code === 'NETWORK' || (isLimit && waysOf(job, fault).some((ends) => ends.some(isOf)));
     case 'reset':
       // While ranks meet, a lost connection is one that is dialled again; at the end, the other rank may close first.
       return code === 'RANK_DIED' || code === 'NETWORK' || code === 'CLOSED' || isLimit;

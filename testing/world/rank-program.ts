@@ -1,7 +1,7 @@
 import type { Communicator } from '../../src/runtime/communicator/communicator.js';
 import type { init as initOf } from '../../src/runtime/communicator/init.js';
 import { makeCall } from './calls.js';
-import type { Job } from './program.js';
+import { hostOf, type Job } from './program.js';
 import type { World } from './world.js';
 
 /** Limits that ranks are given, in milliseconds of virtual time. */
@@ -62,7 +62,7 @@ export class RankProgram {
   async #makeCalls(first: { comm?: Communicator }): Promise<void> {
     const { world, job, rank, commId } = this;
     const env = {
-      TCCL_HOSTID: 'one',
+      TCCL_HOSTID: `host ${hostOf(job, rank)}`,
       TCCL_COMM_SECRET: 'secret of the virtual world',
       TCCL_INIT_TIMEOUT: String(limits.initMs / 1000),
       TCCL_TIMEOUT: String(limits.callMs / 1000),
@@ -73,11 +73,13 @@ export class RankProgram {
     first.comm = comm;
     for (const [number, { kind, count, pauseMs }] of job.calls.entries()) {
       if (pauseMs > 0) await new Promise<void>((resolve) => void world.after(pauseMs * world.random.next(), rank, resolve));
-      const isOdd = job.faults.some((fault) => fault.kind === 'odd call' && fault.rank === rank && fault.call === number);
-      if (isOdd) await this.#timed(`call ${number}: another`, limits.callMs, () => comm.allReduce(new Float64Array(3)));
+      const odd = job.faults.find((fault) => fault.kind === 'odd call' && fault.rank === rank && fault.call === number);
+      const makes = odd?.kind === 'odd call' ? odd.makes : kind;
+      if (makes === undefined)
+        await this.#timed(`call ${number}: another`, limits.callMs, () => comm.allReduce(new Float64Array(3)));
       else
-        await this.#checked(`call ${number}: ${kind} of ${count}`, kind === 'split' ? limits.initMs : limits.callMs, () =>
-          makeCall(comm, { kind, count }, number),
+        await this.#checked(`call ${number}: ${makes} of ${count}`, makes === 'split' ? limits.initMs : limits.callMs, () =>
+          makeCall(comm, { kind: makes, count }, number),
         );
     }
     await this.#timed('close', limits.callMs, () => comm.close());

@@ -28,6 +28,7 @@ function* smaller(job: Job): Generator<Job> {
   for (let at = 0; at < faults.length; at++) yield { ...job, faults: faults.filter((_, index) => index !== at) };
   for (let length = calls.length >> 1; length > 0; length >>= 1)
     for (let from = 0; from < calls.length; from += length) yield without(job, from, Math.min(length, calls.length - from));
+  if ((job.hosts ?? 1) > 1) yield { ...job, hosts: 1 };
   if (nRanks > 2 && faults.every((fault) => ranksOf(fault).every((rank) => rank < nRanks - 1)))
     yield { ...job, nRanks: nRanks - 1 };
   for (const [at, call] of calls.entries()) {

@@ -10,6 +10,7 @@ import { World } from '../../../testing/world/world.js';
 import { runs } from '../../runs.js';
 
 const code = loadRankCode();
+const barrier = [{ kind: 'barrier' as const, count: 1, pauseMs: 0 }];
 
 it('repeats the trace of a seed', async () => {
   const [first, second, other] = [
@@ -23,10 +24,53 @@ it('repeats the trace of a seed', async () => {
 
 it('makes every kind of call with the right data, in order, without a fault', async () => {
   const calls = kinds.map((kind) => ({ kind, count: 1000, pauseMs: 0 }));
-  for (const nRanks of [2, 3, 5]) {
-    const { broken, trace } = await runJob({ seed: nRanks, nRanks, calls, faults: [], recovers: false }, await code);
+  for (const nRanks of [2, 3, 5])
+    for (const hosts of new Set([1, 2, nRanks])) {
+      const { broken, trace } = await runJob({ seed: nRanks, nRanks, hosts, calls, faults: [], recovers: false }, await code);
+      expect(broken).toEqual([]);
+      expect(trace.filter(({ text }) => text === 'ends')).toHaveLength(nRanks);
+    }
+});
+
+it.each([1, 3])('ends calls that do not match at once where one is split or window, on %i hosts', async (hosts) => {
+  const others: string[] = [];
+  for (const [seed, [kind, makes]] of kinds.flatMap((kind) => kinds.map((makes) => [kind, makes] as const)).entries()) {
+    // A message does not meet a collective.
+    if (kind === makes || kind === 'ring' || makes === 'ring') continue;
+    if (![kind, makes].some((one) => one === 'split' || one === 'window')) continue;
+    const calls = [...barrier, { kind, count: 100, pauseMs: 0 }];
+    const faults: Fault[] = [{ kind: 'odd call', rank: 1, call: 1, makes }];
+    const { broken, trace, spans } = await runJob({ seed, nRanks: 3, hosts, calls, faults, recovers: false }, await code);
+    const codes = trace.flatMap(({ text }) => / failed: (\w+)/.exec(text)?.[1] ?? []);
+    const waitedMs = Math.max(...spans.filter(({ name }) => name.startsWith('call 1')).map((span) => span.endMs! - span.beginMs));
+    if (broken.length > 0 || codes.join() !== Array(3).fill('CALL_MISMATCH').join() || waitedMs > 1000)
+      others.push(`${kind} and ${makes}: ${codes.join(' ')} after ${waitedMs} ms, ${broken.join()}`);
+  }
+  expect(others).toEqual([]);
+});
+
+it('names the rank that receives a message where the others split, open a window or make a barrier', async () => {
+  const named = new Set<string>();
+  for (const kind of ['split', 'window', 'barrier'] as const)
+    for (const hosts of [1, 3]) {
+      const faults: Fault[] = [{ kind: 'odd call', rank: 1, call: 0, makes: 'ring' }];
+      const job = { seed: 5, nRanks: 3, hosts, calls: [{ kind, count: 4, pauseMs: 0 }], faults, recovers: false };
+      const { broken, trace } = await runJob(job, await code);
+      expect(broken).toEqual([]);
+      for (const { rank, text } of trace)
+        if (rank !== 1 && text.includes(' failed: ')) named.add(/rank 1\b/.exec(text)?.[0] ?? text);
+    }
+  expect([...named]).toEqual(['rank 1']);
+});
+
+it.each([1, 2, 5])('shrinks without a rank that is stopped, on %i hosts', async (hosts) => {
+  for (const kind of ['window', 'barrier'] as const) {
+    const faults: Fault[] = [{ kind: 'stop', rank: 0, atMs: 320, forMs: 300_000 }];
+    const calls = Array.from({ length: 3 }, () => ({ kind, count: 10, pauseMs: 200 }));
+    const { broken, spans } = await runJob({ seed: 11, nRanks: 5, hosts, calls, faults, recovers: false }, await code);
     expect(broken).toEqual([]);
-    expect(trace.filter(({ text }) => text === 'ends')).toHaveLength(nRanks);
+    const shrinks = spans.filter(({ rank, name }) => rank > 0 && name === 'shrink');
+    expect(shrinks.map(({ rank }) => rank).sort()).toEqual([1, 2, 3, 4]);
   }
 });
 
@@ -108,8 +152,6 @@ it('shrinks a job to what still fails, and draws it', async () => {
 it.each(Array.from({ length: runs(10, 100) }, (_, index) => index + 1))('seed %i', async (seed) => {
   expect((await runSeed(seed, await code)).broken).toEqual([]);
 });
-
-const barrier = [{ kind: 'barrier' as const, count: 1, pauseMs: 0 }];
 
 /** Jobs that failed once, and the fault that they showed. */
 const corpus: readonly (readonly [fault: string, job: Job])[] = [
@@ -206,6 +248,20 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
         { kind: 'ring', count: 1, pauseMs: 0 },
       ],
       faults: [{ kind: 'odd call', rank: 0, call: 1 }],
+      recovers: false,
+    },
+  ],
+  [
+    'the world cut the loopback interface of a host, which nothing watches, and a rank waited to close',
+    {
+      seed: 1_202_052,
+      nRanks: 3,
+      calls: [
+        { kind: 'ring', count: 40_000, pauseMs: 0 },
+        { ...barrier[0]!, pauseMs: 168 },
+        { ...barrier[0]!, pauseMs: 172 },
+      ],
+      faults: [{ kind: 'partition', from: 1, to: 0, bothWays: true, atMs: 510, forMs: 1e9 }],
       recovers: false,
     },
   ],
