@@ -40,6 +40,23 @@ export function membersAt(region: Region, offset: number, bytes: number): readon
   return region.members;
 }
 
+/** Changes a number that all see at once; nothing else is ordered. */
+export function update(
+  block: Block,
+  thread: Thread,
+  region: Region,
+  offset: number,
+  bytes: 4 | 8,
+  change: (bits: bigint) => bigint,
+): void {
+  const accesses = block.system.order();
+  accesses.write(thread, region, offset, bytes, true);
+  const { view } = region;
+  if (bytes === 8) view.setBigUint64(offset, change(view.getBigUint64(offset, true)), true);
+  else view.setUint32(offset, Number(BigInt.asUintN(32, change(BigInt(view.getUint32(offset, true))))), true);
+  accesses.stored(region, offset, undefined, true);
+}
+
 /** Adds to a counter of 64 bits in each member; a release publishes what the thread has stored and seen. */
 export function addToAll(
   block: Block,

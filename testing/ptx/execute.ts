@@ -1,8 +1,8 @@
-import { addToAll, cellView, combiners, load, loadCombined, membersAt, store, type Order } from './accesses.js';
+import { addToAll, cellView, combiners, load, loadCombined, membersAt, store, update, type Order } from './accesses.js';
 import { pureInstructions, type Value, type View } from './arithmetic.js';
 import type { Block, Thread } from './block.js';
 import { checkAccess, MemoryError, type Place } from './memory.js';
-import { PtxError, split, type Statement, type Width } from './parse.js';
+import { PtxError, split, type Statement, type Variable, type Width } from './parse.js';
 
 /** Executes one instruction of a thread, and gives the place of the next one. */
 export type Operation = (thread: Thread) => number;
@@ -42,6 +42,9 @@ const specials: ReadonlyMap<string, (block: Block, statement: Statement, next: n
   ['mov', compileMove],
   ['ld', compileLoad],
   ['st', compileStore],
+  ['cvta', compileToGlobal],
+  ['cvt', compileConvert],
+  ['atom', compileAtomic],
   ['multimem', compileMulticast],
 ]);
 
@@ -58,7 +61,19 @@ function register(block: Block, name: string, width: Width, statement: Statement
 /** Reads a register or an integer. */
 function reader(block: Block, operand: string, view: View, statement: Statement): (thread: Thread) => Value {
   if (!operand.startsWith('%')) {
-    if (!/^-?\d+$/.test(operand) || !/^[us]/.test(view)) throw unknown(statement);
+    const [, kind, digits = ''] = /^0([fd])((?:[\dA-F]{8}){1,2})$/.exec(operand) ?? [];
+    if (kind !== undefined) {
+      const floats: Partial<Record<string, (bits: DataView) => Value>> =
+        kind === 'f' && digits.length === 8
+          ? { f32: (bits) => bits.getFloat32(0), u32: (bits) => bits.getUint32(0) }
+          : { f64: (bits) => bits.getFloat64(0), u64: (bits) => bits.getBigUint64(0) };
+      const bits = new DataView(new ArrayBuffer(8));
+      bits.setBigUint64(0, BigInt(`0x${digits.padEnd(16, '0')}`));
+      const constant = floats[view]?.(bits);
+      if (constant === undefined) throw unknown(statement);
+      return () => constant;
+    }
+    if (!/^-?\d+$/.test(operand) || !/^[usb]/.test(view)) throw unknown(statement);
     const bits = widths[view];
     const exact = BigInt(operand);
     const wrapped = view.startsWith('s') ? BigInt.asIntN(bits, exact) : BigInt.asUintN(bits, exact);
@@ -144,7 +159,7 @@ const specialRegisters: ReadonlyMap<string, (block: Block, thread: Thread) => nu
 
 /** Moves of registers, addresses of variables, registers of the hardware, and halves to and from their whole. */
 function compileMove(block: Block, statement: Statement, next: number): Operation {
-  const bits = { 'mov.b32': 32, 'mov.b64': 64 }[statement.mnemonic] as 32 | 64 | undefined;
+  const bits = { b32: 32, u32: 32, b64: 64, u64: 64 }[statement.mnemonic.slice('mov.'.length)] as 32 | 64 | undefined;
   const [target = '', source = '', ...others] = statement.operands;
   if (bits === undefined || others.length > 0) throw unknown(statement);
   const view = bits === 32 ? 'u32' : 'u64';
@@ -170,7 +185,8 @@ function compileMove(block: Block, statement: Statement, next: number): Operatio
   }
   const ofHardware = specialRegisters.get(source);
   if (ofHardware !== undefined && bits === 32) return (thread) => (write(thread, ofHardware(block, thread)), next);
-  const variable = bits === 32 ? block.kernel.shared.get(source) : block.kernel.parameters.get(source);
+  const { parameters, shared } = block.kernel;
+  const variable = shared.get(source) ?? (bits === 64 ? parameters.get(source) : undefined);
   if (variable !== undefined) {
     const address = bits === 32 ? variable.offset : BigInt(variable.offset);
     return (thread) => (write(thread, address), next);
@@ -193,7 +209,7 @@ function compileReturn(block: Block, statement: Statement): Operation {
 
 function compileBranch(block: Block, statement: Statement): Operation {
   const target = block.kernel.labels.get(statement.operands[0] ?? '');
-  if (statement.mnemonic !== 'bra' || target === undefined) throw unknown(statement);
+  if (!/^bra(\.uni)?$/.test(statement.mnemonic) || target === undefined) throw unknown(statement);
   return () => target;
 }
 
@@ -222,19 +238,23 @@ interface Access {
   readonly order: Order;
   readonly space: 'global' | 'shared' | 'param';
   readonly bytes: 1 | 2 | 4 | 8;
+  /** The bits are extended by the sign. */
+  readonly isSigned: boolean;
   readonly count: number;
 }
 
 function accessOf(statement: Statement): Access {
-  const match = /^(?:ld|st)(?:\.(relaxed|acquire|release)\.sys)?\.(global|shared|param)(?:\.v([24]))?\.b(8|16|32|64)$/.exec(
-    statement.mnemonic,
-  );
+  const match =
+    /^(?:ld|st)(?:\.(relaxed|acquire|release)\.sys)?\.(global|shared|param)(?:\.v([24]))?\.([bsuf])(8|16|32|64)$/.exec(
+      statement.mnemonic,
+    );
   if (match === null) throw unknown(statement);
-  const [, order = 'weak', space, count = '1', bits] = match;
+  const [, order = 'weak', space, count = '1', type, bits] = match;
   return {
     order: order as Order,
     space: space as Access['space'],
     bytes: (Number(bits) / 8) as Access['bytes'],
+    isSigned: type === 's',
     count: Number(count),
   };
 }
@@ -246,12 +266,9 @@ function locator(
   { space }: Pick<Access, 'space'>,
   statement: Statement,
 ): (thread: Thread) => Place {
-  const match = /^\[(%\w+)(?:\+(\d+))?\]$/.exec(operand);
-  if (match === null) throw unknown(statement);
-  const [, name = '', displacement = '0'] = match;
-  const offset = Number(displacement);
+  const { name, offset } = placeIn(operand, statement);
   if (space === 'shared') {
-    const read = reader(block, name, 'u32', statement);
+    const read = addressReader(block, name, block.kernel.shared, statement);
     return (thread) => ({ region: block.shared, offset: Number(read(thread)) + offset });
   }
   // By halves: bigints would take most of the time.
@@ -265,17 +282,37 @@ function locator(
   };
 }
 
-/** Views of the registers of an access: elements of up to 32 bits are in words. */
-function viewOf(bytes: Access['bytes']): View {
-  return bytes === 8 ? 'u64' : 'u32';
+/** The parts of `[%d1+16]`. */
+function placeIn(operand: string, statement: Statement): { readonly name: string; readonly offset: number } {
+  const match = /^\[(%?[\w$]+)(?:\+(-?\d+))?\]$/.exec(operand);
+  if (match === null) throw unknown(statement);
+  return { name: match[1] ?? '', offset: Number(match[2] ?? 0) };
+}
+
+/** Reads an address from a register, or that of a variable. */
+function addressReader(
+  block: Block,
+  name: string,
+  variables: ReadonlyMap<string, Variable>,
+  statement: Statement,
+): (thread: Thread) => Value {
+  const variable = variables.get(name);
+  if (variable !== undefined) return () => variable.offset;
+  return reader(block, name, block.kernel.registers.get(name)?.width === 64 ? 'u64' : 'u32', statement);
+}
+
+/** View of a register that an access reads or writes: it has as many bits as the element or more. */
+function viewOf(block: Block, name: string, bytes: Access['bytes']): View {
+  if (bytes === 8) return 'u64';
+  return block.kernel.registers.get(name)?.width === 16 && bytes <= 2 ? 'b16' : 'u32';
 }
 
 function compileLoad(block: Block, statement: Statement, next: number): Operation {
   const access = accessOf(statement);
   const [targets = '', place = ''] = statement.operands;
-  const writes = listed(targets).map((name) => writer(block, name, viewOf(access.bytes), statement));
+  const writes = listed(targets).map((name) => writer(block, name, viewOf(block, name, access.bytes), statement));
   if (writes.length !== access.count || access.order === 'release') throw unknown(statement);
-  const { bytes, count, order } = access;
+  const { bytes, count, order, isSigned } = access;
   if (access.space === 'param') return compileParameter(block, statement, writes, access, next);
   const locate = locator(block, place, access, statement);
   return (thread) => {
@@ -284,7 +321,7 @@ function compileLoad(block: Block, statement: Statement, next: number): Operatio
     checkAccess(region, offset, bytes * count);
     for (let i = 0; i < count; i++) {
       load(block, thread, region, offset + bytes * i, bytes, order);
-      writes[i]?.(thread, fromCell(bytes));
+      writes[i]?.(thread, fromCell(bytes, isSigned));
     }
     return next;
   };
@@ -297,8 +334,8 @@ function compileParameter(
   { bytes, count }: Access,
   next: number,
 ): Operation {
-  const [, name = '', displacement = '0'] = /^\[(%\w+)(?:\+(\d+))?\]$/.exec(statement.operands[1] ?? '') ?? [];
-  const read = reader(block, name, 'u64', statement);
+  const { name, offset: displacement } = placeIn(statement.operands[1] ?? '', statement);
+  const read = addressReader(block, name, block.kernel.parameters, statement);
   const { parameters } = block;
   const region = {
     name: 'the parameters',
@@ -308,7 +345,7 @@ function compileParameter(
     length: parameters.byteLength,
   };
   return (thread) => {
-    const offset = Number(read(thread)) + Number(displacement);
+    const offset = Number(read(thread)) + displacement;
     checkAccess(region, offset, bytes * count);
     for (let i = 0; i < count; i++) {
       const at = offset + bytes * i;
@@ -318,7 +355,8 @@ function compileParameter(
   };
 }
 
-function fromCell(bytes: Access['bytes']): Value {
+function fromCell(bytes: Access['bytes'], isSigned = false): Value {
+  if (isSigned && bytes < 4) return bytes === 2 ? cellView.getInt16(0, true) : cellView.getInt8(0);
   if (bytes === 8) return cellView.getBigUint64(0, true);
   return bytes === 4 ? cellView.getUint32(0, true) : bytes === 2 ? cellView.getUint16(0, true) : cellView.getUint8(0);
 }
@@ -331,7 +369,7 @@ function toCell(bytes: Access['bytes'], value: Value): void {
 function compileStore(block: Block, statement: Statement, next: number): Operation {
   const access = accessOf(statement);
   const [place = '', sources = ''] = statement.operands;
-  const reads = listed(sources).map((name) => reader(block, name, viewOf(access.bytes), statement));
+  const reads = listed(sources).map((name) => reader(block, name, viewOf(block, name, access.bytes), statement));
   const { bytes, count, order } = access;
   const isReleaseOfVector = order === 'release' && count > 1;
   if (reads.length !== count || order === 'acquire' || access.space === 'param' || isReleaseOfVector) throw unknown(statement);
@@ -344,6 +382,55 @@ function compileStore(block: Block, statement: Statement, next: number): Operati
       toCell(bytes, reads[i]?.(thread) ?? 0);
       store(block, thread, region, offset + bytes * i, bytes, order);
     }
+    return next;
+  };
+}
+
+/** An address of global memory is the same as a generic one. */
+function compileToGlobal(block: Block, statement: Statement, next: number): Operation {
+  if (!/^cvta(\.to)?\.global\.u64$/.test(statement.mnemonic)) throw unknown(statement);
+  return compilePure(block, statement, ['u64', 'u64'], (address) => address, next);
+}
+
+/** Conversions between integers, whose registers may be wider. */
+function compileConvert(block: Block, statement: Statement, next: number): Operation {
+  const match = /^cvt\.([us])(8|16|32|64)\.([us])(8|16|32|64)$/.exec(statement.mnemonic);
+  if (match === null) throw unknown(statement);
+  const [, toSign, toBits, fromSign, fromBits] = match;
+  const wrap = (sign: string | undefined, bits: string | undefined, value: bigint): bigint =>
+    sign === 's' ? BigInt.asIntN(Number(bits), value) : BigInt.asUintN(Number(bits), value);
+  const views = statement.operands.map((name, i): View => {
+    const width = block.kernel.registers.get(name)?.width ?? 32;
+    if (width < Number(i === 0 ? toBits : fromBits)) throw unknown(statement);
+    return width === 64 ? 'u64' : width === 32 ? 'u32' : 'b16';
+  });
+  const run = (value: Value): Value => {
+    const converted = wrap(toSign, toBits, wrap(fromSign, fromBits, BigInt(value)));
+    return views[0] === 'u64' ? converted : Number(converted);
+  };
+  return compilePure(block, statement, views, run, next);
+}
+
+/** A relaxed read-modify-write of all that a GPU executes; it returns what was there. */
+function compileAtomic(block: Block, statement: Statement, next: number): Operation {
+  const [, name = '', type = ''] = /^atom\.global\.(add|min|max)\.([us](?:32|64))$/.exec(statement.mnemonic) ?? [];
+  const operation = pureInstructions.get(`${name}.${type}`);
+  const [target = '', place = '', operand = ''] = statement.operands;
+  if (operation === undefined) throw unknown(statement);
+  const view = type as View;
+  const bytes = widths[view] === 64 ? 8 : 4;
+  const [write, read] = [writer(block, target, view, statement), reader(block, operand, view, statement)];
+  const locate = locator(block, place, { space: 'global' }, statement);
+  const run = operation.run as unknown as (a: Value, b: Value) => Value;
+  return (thread) => {
+    const { region, offset } = locate(thread);
+    checkAccess(region, offset, bytes);
+    update(block, thread, region, offset, bytes, (bits) => {
+      const before = view.startsWith('s') ? BigInt.asIntN(8 * bytes, bits) : bits;
+      const value = bytes === 8 ? before : Number(before);
+      write(thread, value);
+      return BigInt(run(value, read(thread)));
+    });
     return next;
   };
 }
@@ -366,7 +453,7 @@ function compileMulticast(block: Block, statement: Statement, next: number): Ope
   if (match?.[1] === 'st') return compileMulticastStore(block, statement, type, count, next);
   const combiner = combiners.get(type);
   if (combiner === undefined) throw unknown(statement);
-  const writes = listed(operands[0] ?? '').map((name) => writer(block, name, viewOf(combiner.bytes), statement));
+  const writes = listed(operands[0] ?? '').map((name) => writer(block, name, viewOf(block, name, combiner.bytes), statement));
   const locate = locator(block, operands[1] ?? '', { space: 'global' }, statement);
   if (writes.length !== count) throw unknown(statement);
   return (thread) => {
@@ -385,7 +472,7 @@ function compileMulticastStore(block: Block, statement: Statement, type: string,
   const isKnown = (bytes === 4 && count === 4) || (bytes === 8 && count === 1);
   if (bytes === undefined || !isKnown) throw unknown(statement);
   const locate = locator(block, statement.operands[0] ?? '', { space: 'global' }, statement);
-  const reads = listed(statement.operands[1] ?? '').map((name) => reader(block, name, viewOf(bytes), statement));
+  const reads = listed(statement.operands[1] ?? '').map((name) => reader(block, name, viewOf(block, name, bytes), statement));
   if (reads.length !== count) throw unknown(statement);
   return (thread) => {
     const { region, offset } = locate(thread);

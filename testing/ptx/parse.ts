@@ -48,10 +48,10 @@ const typeBits: ReadonlyMap<string, number> = new Map([
 /** The kernels of a module by name. */
 export function parseModule(text: string): Map<string, Kernel> {
   const source = text.replace(/\/\*[\s\S]*?\*\//g, ' ').replace(/\/\/[^\n]*/g, '');
-  const header = /^\s*\.version [\d.]+\s+\.target sm_\d+\w*\s+\.address_size 64\s/.exec(source);
+  const header = /^\s*\.version [\d.]+\s+\.target sm_\d+\w*(?:, texmode_independent)?\s+\.address_size 64\s/.exec(source);
   if (header === null) throw new PtxError('a module begins with .version, .target and .address_size 64');
   const kernels = new Map<string, Kernel>();
-  const entry = /\s*\.visible \.entry (\w+)\(([^)]*)\)\s*\{([^]*?)\n\}/y;
+  const entry = /\s*(?:\.visible )?\.entry ([\w$]+)\(([^)]*)\)\s*\{([^]*?)\n\}\s*/y;
   let at = header[0].length;
   for (;;) {
     entry.lastIndex = at;
@@ -72,9 +72,10 @@ function parseKernel(name: string, parameterText: string, body: string): Kernel 
   const registers = new Map<string, { index: number; width: Width }>();
   const code: Statement[] = [];
   const labels = new Map<string, number>();
-  for (const piece of body.replace(/^\s*(\w+):/gm, '$1:;').split(';')) {
+  for (const piece of body.replace(/^\s*([\w$]+):/gm, '$1:;').split(';')) {
     const text = piece.trim().replace(/\s+/g, ' ');
-    if (text === '') continue;
+    // Advice on loops changes no result.
+    if (text === '' || text === '.pragma "nounroll"') continue;
     if (text.endsWith(':')) labels.set(text.slice(0, -1), code.length);
     else if (text.startsWith('.reg ')) declareRegisters(text, registers);
     else if (text.startsWith('.shared ')) shared.add(text, 'shared');
@@ -98,7 +99,8 @@ class Layout {
   bytes = 0;
 
   add(declaration: string, space: string): void {
-    const match = /^\.(\w+) (?:\.align (\d+) )?\.(\w+) (\w+)(?:\[(\d+)\])?$/.exec(declaration);
+    // An alignment after the type is that of what a pointer points to.
+    const match = /^\.(\w+) (?:\.align (\d+) )?\.(\w+) (?:\.ptr \.global \.align \d+ )?([\w$]+)(?:\[(\d+)\])?$/.exec(declaration);
     const elementBits = typeBits.get(match?.[3] ?? '');
     if (match?.[1] !== space || elementBits === undefined) throw new PtxError(`not understood: ${declaration}`);
     const align = Number(match[2] ?? elementBits / 8);

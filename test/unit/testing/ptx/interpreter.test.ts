@@ -116,7 +116,7 @@ describe('an access is refused', () => {
 
 describe('the text is refused', () => {
   it.each([
-    ['an unknown instruction', 'mul.hi.u32 %r1, %r0, %r0;', 'does not know: mul.hi.u32'],
+    ['an unknown instruction', 'mul24.lo.u32 %r1, %r0, %r0;', 'does not know: mul24.lo.u32'],
     ['another rounding', 'add.rz.f32 %r1, %r0, %r0;', 'does not know'],
     ['a scope that is narrower than the system', 'ld.acquire.gpu.global.b32 %r1, [%d1];', 'does not know'],
     ['a register of another width', 'add.u32 %d1, %r0, %r0;', '%d1 is no register of 32 bits'],
