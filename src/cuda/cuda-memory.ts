@@ -1,16 +1,11 @@
 import { describeValue } from '../describe-value.js';
 import type { DeviceMemory, Part } from '../devices/memory.js';
 import { InvalidArgumentError } from '../errors.js';
+import type { CudaBuffer } from './cuda-buffer.js';
+import type { CudaPeers } from './cuda-peers.js';
 import type { CudaContext } from '../runtime/device/cuda/context.js';
 import { DEVICE_MEMORY } from '../runtime/device/cuda/functions.js';
 import { isFault, results } from '../runtime/device/cuda/results.js';
-
-/** Memory of an NVIDIA GPU. */
-export interface CudaBuffer {
-  /** Address of the first byte, a `CUdeviceptr`. */
-  readonly pointer: bigint;
-  readonly bytes: number;
-}
 
 /** Memory of a GPU, copied to and from memory of the host by its copy engines: a stream for each direction. */
 export class CudaMemory implements DeviceMemory<CudaBuffer> {
@@ -18,6 +13,8 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
   readonly alignment = 1;
   readonly lost: Promise<string>;
   readonly context: CudaContext;
+  /** GPUs of the other ranks, once they are connected. */
+  peers: CudaPeers | undefined;
   /** Stream that the program queues its work on. */
   readonly #program: bigint;
   readonly #reading: bigint;
@@ -40,6 +37,7 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
       this.context.check(`alloc: cuMemAlloc of ${bytes} bytes`, driver.cuMemAlloc_v2(out, Math.max(bytes, 1)));
       const [address = 0n] = out;
       this.#nArrays++;
+      this.peers?.allocated(address);
       const cleared = bytes === 0 ? results.SUCCESS : driver.cuMemsetD8Async(address, 0, bytes, this.#writing);
       if (cleared !== results.SUCCESS) this.release({ pointer: address, bytes });
       this.context.check('cuMemsetD8Async', cleared);
@@ -50,6 +48,11 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
   }
 
   release({ pointer }: CudaBuffer): void {
+    if (this.peers?.retire(pointer) !== true) this.free(pointer);
+  }
+
+  /** Frees memory that no other rank has open. */
+  free(pointer: bigint): void {
     this.context.inAnyCase((driver) => {
       const result = driver.cuMemFree_v2(pointer);
       if (!isFault(result)) this.context.check('cuMemFree', result);
@@ -107,6 +110,7 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
 
   close(): void {
     this.#isClosed = true;
+    this.peers?.close();
     this.#closeContext();
   }
 

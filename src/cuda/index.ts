@@ -5,7 +5,8 @@
  */
 export type { Device, DeviceMessageOptions } from '../devices/device.js';
 export type { DeviceArray } from '../devices/device-array.js';
-export type { CudaBuffer } from './cuda-memory.js';
+export type { CudaTransport } from './connect-peers.js';
+export type { CudaBuffer } from './cuda-buffer.js';
 export type { DlpackTensor } from './dlpack.js';
 export type { CudaDevice, CudaOptions } from './open.js';
 export { cuda } from './open.js';

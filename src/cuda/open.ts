@@ -9,7 +9,10 @@ import { chooseDevice, CudaContext, countDevices } from '../runtime/device/cuda/
 import { UUID_BYTES, type Driver } from '../runtime/device/cuda/functions.js';
 import { loadDriver } from '../runtime/device/cuda/load.js';
 import type { TypedArray } from '../runtime/device/types.js';
-import { CudaMemory, type CudaBuffer } from './cuda-memory.js';
+import { flag } from '../runtime/launch/environment.js';
+import { connectPeers, type CudaTransport } from './connect-peers.js';
+import type { CudaBuffer } from './cuda-buffer.js';
+import { CudaMemory } from './cuda-memory.js';
 import { placeOf, type DlpackTensor } from './dlpack.js';
 
 /** Options of {@link cuda}. */
@@ -24,12 +27,15 @@ export interface CudaOptions {
 
 /** A GPU of CUDA, and calls on arrays in its memory. */
 export class CudaDevice extends Device<CudaBuffer> {
+  /** The way of collectives between the ranks, and the reason. The same on all ranks. */
+  readonly transport: CudaTransport;
   readonly #ordinal: number;
 
   /** @internal */
-  constructor(parent: Communicator, comm: Communicator, memory: CudaMemory) {
+  constructor(parent: Communicator, comm: Communicator, memory: CudaMemory, transport: CudaTransport) {
     super(parent, comm, memory);
     this.#ordinal = memory.context.ordinal;
+    this.transport = transport;
   }
 
   /**
@@ -64,8 +70,10 @@ export function cuda(comm: Communicator, options: CudaOptions = {}): Promise<Cud
 
 /** @internal The same with the driver that `load` gives. */
 export async function openCuda(comm: Communicator, options: CudaOptions, load: () => Driver): Promise<CudaDevice> {
+  let isAllowed = true;
   const open = async (): Promise<CudaMemory> => {
     checkOptions(options);
+    isAllowed = !flag(process.env, 'TCCL_P2P_DISABLE');
     const driver = load();
     const count = countDevices(driver);
     const context = new CudaContext(driver, chooseDevice(count, comm.localRank, options.device));
@@ -81,7 +89,11 @@ export async function openCuda(comm: Communicator, options: CudaOptions, load: (
   const { opened: memory, calls } = await openOnAllRanks(comm, 'cuda', 'CUDA', open, (opened) => opened.close());
   try {
     await checkShared(calls, memory.context, options.exclusive === true);
-    return new CudaDevice(comm, calls, memory);
+    const { peers, transport } = await connectPeers(calls, memory.context, options.stream ?? 0n, isAllowed, (pointer) =>
+      memory.free(pointer),
+    );
+    memory.peers = peers;
+    return new CudaDevice(comm, calls, memory, transport);
   } catch (error) {
     memory.close();
     await calls.close();

@@ -1,10 +1,13 @@
-import { checkRoot, type TimedCallOptions } from '../runtime/algorithms/arguments.js';
+import { checkCallOptions, checkRoot, timedOptionNames, type TimedCallOptions } from '../runtime/algorithms/arguments.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import {
   dataTypeOf,
   movedTypeOf,
   operatorCode,
+  operatorNames,
+  type DataType,
   type NumericArray,
+  type OperatorName,
   type ReductionOperator,
   type TypedArray,
 } from '../runtime/device/types.js';
@@ -87,6 +90,7 @@ const rows = {
 } satisfies Readonly<Record<string, Row>>;
 
 export type CollectiveName = keyof typeof rows;
+export const collectiveNames = Object.keys(rows) as readonly CollectiveName[];
 
 /** Bytes of a step on the host. Smaller ones were slower (docs/notes/webgpu.md). */
 const STEP_BYTES = 1 << 22;
@@ -97,6 +101,8 @@ export class Collective<Buffer> {
   readonly #comm: Communicator;
   readonly #arguments: Arguments<Buffer>;
   readonly #row: Row;
+  /** Of the elements. */
+  readonly type: DataType;
   /** Elements of one part. */
   readonly count: number;
 
@@ -122,8 +128,9 @@ export class Collective<Buffer> {
     const output = receives ? recv : null;
     const one = input ?? output;
     if (one === null) throw missing(name, 'input');
+    if (options !== undefined) checkCallOptions(name, options, timedOptionNames);
     const typeOf = of.combines ? dataTypeOf : movedTypeOf;
-    typeOf(noElements(one), options?.type, name);
+    this.type = typeOf(noElements(one), options?.type, name);
     if (input !== null && output !== null && (input.type as unknown) !== output.type) {
       throw new InvalidArgumentError(
         'ARGUMENT_TYPE',
@@ -173,16 +180,53 @@ export class Collective<Buffer> {
     return [send, recv].filter((array) => array !== null);
   }
 
+  get root(): number {
+    return this.#arguments.root;
+  }
+
+  /** Operator of a reduction, if it has a name. */
+  get operator(): OperatorName | undefined {
+    const { operator } = this.#arguments;
+    return this.#row.combines && !isOwnOperator(operator) ? operatorNames[operatorCode(operator)] : undefined;
+  }
+
+  /** Most parts that an array of any rank has. */
+  get parts(): number {
+    return this.#row.send === 'all' || this.#row.recv === 'all' ? this.#comm.nRanks : 1;
+  }
+
+  /** True if another operator combines elements than one with a name. */
+  get hasOwnOperator(): boolean {
+    return this.#row.combines && isOwnOperator(this.#arguments.operator);
+  }
+
+  /** Scalar of `premulSum`, or 0. */
+  get scalar(): number | bigint {
+    const { operator } = this.#arguments;
+    return typeof operator === 'object' && 'premulSum' in operator ? operator.premulSum : 0;
+  }
+
+  /** This rank's input, with the number of its parts. */
+  get input(): { readonly array: DeviceArray<TypedArray, Buffer>; readonly parts: number } | undefined {
+    const { send } = this.#arguments;
+    const has = this.#row.sends === 'each' || this.#comm.rank === this.root;
+    return send === null || !has ? undefined : { array: send, parts: this.#row.send === 'all' ? this.#comm.nRanks : 1 };
+  }
+
+  get output(): { readonly array: DeviceArray<TypedArray, Buffer>; readonly parts: number } | undefined {
+    const { recv } = this.#arguments;
+    const has = this.#row.receives === 'each' || this.#comm.rank === this.root;
+    return recv === null || !has ? undefined : { array: recv, parts: this.#row.recv === 'all' ? this.#comm.nRanks : 1 };
+  }
+
   /** The host's calls on consecutive elements of all parts, in a number that all ranks find alike. */
   steps(): readonly Step<Buffer>[] {
-    const { send, recv } = this.#row;
     const [one] = this.arrays;
-    const parts = send === 'all' || recv === 'all' ? this.#comm.nRanks : 1;
     const { operator } = this.#arguments;
     const unit = typeof operator === 'object' && 'combine' in operator ? (operator.unit ?? 1) : 1;
     // A multiple of 8, so that steps begin at multiples of 8 bytes, and elements that belong together are in one step.
     const least = 8 * unit;
-    const most = Math.max(Math.floor(STEP_BYTES / (parts * (one?.type.BYTES_PER_ELEMENT ?? 1)) / least), 1) * least;
+    const most = Math.max(Math.floor(STEP_BYTES / (this.parts * (one?.type.BYTES_PER_ELEMENT ?? 1)) / least), 1) * least;
     const steps: Step<Buffer>[] = [];
     for (let from = 0; from < this.count || from === 0; from += most)
       steps.push(this.step(from, Math.min(most, this.count - from)));

@@ -17,6 +17,8 @@ import { Collective, type Arguments, type CollectiveName } from './collectives.j
 import { checkClass, DeviceArray, type Copies } from './device-array.js';
 import { reasonOf } from './lost.js';
 import type { DeviceMemory } from './memory.js';
+import { limitsFrom } from './limits.js';
+import { PeerCalls } from './peer-calls.js';
 import { CopyError, Pipeline, type Step } from './pipeline.js';
 
 /** Options of messages between arrays of devices. */
@@ -51,6 +53,7 @@ export class Device<Buffer> {
   readonly #comm: Communicator;
   readonly #memory: DeviceMemory<Buffer>;
   readonly #pipeline: Pipeline<Buffer>;
+  readonly #peerCalls: PeerCalls<Buffer> | undefined;
   readonly #copies: Copies<Buffer>;
   /** Settles when the calls so far have ended. */
   #last: Promise<unknown> = Promise.resolve();
@@ -66,6 +69,7 @@ export class Device<Buffer> {
     this.#memory = memory;
     ({ rank: this.rank, nRanks: this.nRanks } = comm);
     this.#pipeline = new Pipeline(comm, memory);
+    this.#peerCalls = memory.peers && new PeerCalls(comm, memory, memory.peers);
     this.#copies = {
       alignment: memory.alignment,
       upload: (array, values) => this.#copy('upload', array, () => memory.write([array.part(0, array.length)], bytesOf(values))),
@@ -243,6 +247,7 @@ export class Device<Buffer> {
     this.#closing ??= (async () => {
       await Promise.allSettled([this.#last, ...this.#messages]);
       this.#pipeline.close();
+      await this.#peerCalls?.close();
       this.#memory.close();
       await this.#comm.close();
     })();
@@ -300,25 +305,32 @@ export class Device<Buffer> {
 
   async #runCollective(collective: Collective<Buffer>, options: TimedCallOptions | undefined): Promise<void> {
     const { name, count } = collective;
-    const steps = collective.steps();
     const ready = this.#memory.check(buffersOf(collective.arrays), name);
+    const peers = this.#peerCalls;
+    if (peers !== undefined) {
+      const made = async (): Promise<boolean> => {
+        await ready;
+        return peers.run(collective, limitsFrom(options), false);
+      };
+      if (await this.#ending(name, made)) return;
+    }
+    const steps = collective.steps();
     const [first, ...others] = steps;
     if (first === undefined || others.length === 0) return this.#ending(name, () => this.#pipeline.inChunks(steps, ready));
     // Ranks with other lengths make other numbers of steps, whose first ones may be alike.
     const timed = limitsFrom(options);
     const run: Step<Buffer>['run'] = async (send, recv) => {
       const lengths = Float64Array.of(count, -count);
-      const { type, ...limits } = timed();
       await this.#comm.group(() => {
-        void first.run(send, recv, { type });
+        void first.run(send, recv, { type: options?.type });
         void this.#comm.allReduce(lengths, lengths, 'max');
-      }, limits);
+      }, timed());
       const [most = 0, least = 0] = lengths;
       if (most !== -least) throw this.#mismatch(name, count, -least, most);
     };
     const limited = others.map((step) => ({
       ...step,
-      run: (send: Uint8Array, recv: Uint8Array) => step.run(send, recv, timed()),
+      run: (send: Uint8Array, recv: Uint8Array) => step.run(send, recv, { type: options?.type, ...timed() }),
     }));
     return this.#ending(name, () => this.#pipeline.inChunks([{ ...first, run }, ...limited], ready));
   }
@@ -382,9 +394,9 @@ export class Device<Buffer> {
   }
 
   /** Runs calls of the host; ends the communicators for errors of copies that other ranks would wait for. */
-  async #ending(call: string, run: () => Promise<void>): Promise<void> {
+  async #ending<T>(call: string, run: () => Promise<T>): Promise<T> {
     try {
-      await run();
+      return await run();
     } catch (error) {
       const reason = await this.#reasonOf(error, call);
       // The other ranks would wait for a call that the system refused on this rank.
@@ -469,14 +481,6 @@ closeAtEndOfBlock(Device.prototype);
 /** A device of rank `comm.rank`, whose calls run on `comm`; `parent` ends with it. */
 export function openDevice<Buffer>(parent: Communicator, comm: Communicator, memory: DeviceMemory<Buffer>): Device<Buffer> {
   return new Device(parent, comm, memory);
-}
-
-/** Options of a call that begins later than the call that was given them: with what is left of their time. */
-function limitsFrom(options: TimedCallOptions | undefined): () => TimedCallOptions {
-  const { timeoutMs } = options ?? {};
-  if (timeoutMs === undefined) return () => options ?? {};
-  const startMs = Date.now();
-  return () => ({ ...options, timeoutMs: Math.max(timeoutMs - (Date.now() - startMs), 1) });
 }
 
 function buffersOf<Buffer>(arrays: readonly DeviceArray<TypedArray, Buffer>[]): readonly Buffer[] {

@@ -1,3 +1,5 @@
+import type { DataTypeName, OperatorName } from '../runtime/device/types.js';
+
 /** Consecutive bytes in a buffer of a device. */
 export interface Part<Buffer> {
   readonly buffer: Buffer;
@@ -32,6 +34,72 @@ export interface DeviceMemory<Buffer> {
   write(parts: readonly Part<Buffer>[], from: Uint8Array): Promise<void>;
   /** Prepares host memory, whose pages are its own, for many copies, where a device has such a thing. Returns what ends it. */
   pin?(host: Uint8Array): () => void;
+  /** Calls between devices that reach each other's memory; without it, calls go through memory of the host. */
+  readonly peers?: DevicePeers<Buffer> | undefined;
   /** Releases what the copies use. */
   close(): void;
 }
+
+/** Work of a device: combines sources in their order, or copies the only one, and writes the result to all destinations. */
+export interface PeerStep<Buffer> {
+  /** All of one length. Sources and destinations may be the same part, or lie apart. */
+  readonly sources: readonly Part<Buffer>[];
+  readonly destinations: readonly Part<Buffer>[];
+  readonly combining?: Combining | undefined;
+}
+
+/** Elements and operator of a reduction. */
+export interface Combining {
+  readonly type: DataTypeName;
+  readonly operator: OperatorName;
+  /** Of `premulSum`: a scalar of each source, as writeScalar makes it. */
+  readonly scalars?: readonly bigint[];
+}
+
+/**
+ * Devices of all ranks that reach each other's memory. A rank queues its work on a stream of its own. Work of several ranks has
+ * two points, which every rank passes in turn; at each bar, all ranks have made the calls before it:
+ *
+ *     rank 0   mark(ready) ·  | waitForAll(ready)  queue(…)  mark(done)  | waitForAll(done)
+ *     rank 1   mark(ready)  · | waitForAll(ready)  queue(…)  mark(done)  | waitForAll(done)
+ *
+ * A wait is for the last mark that each rank has made. So no work waits for work that is not queued yet, and ranks may share a
+ * device. Where ranks wait on the host for `reached` before each bar, nothing that is queued waits for another rank.
+ */
+export interface DevicePeers<Buffer> {
+  /** Size of a handle. */
+  readonly handleBytes: number;
+  /** Most sources or destinations of a step. */
+  readonly mostOperands: number;
+  /** True for a reduction that `queue` takes. May prepare it. */
+  canCombine(combining: Combining): boolean;
+  /** True for buffers of `allocate`. */
+  canShare(buffer: Buffer): boolean;
+  /** Writes what other ranks open a buffer by. It stays theirs until they have closed it, though it is released before. */
+  share(buffer: Buffer, handle: Uint8Array): void;
+  /** The buffer of another rank that has a handle. Opened once, until the rank retires it. */
+  open(rank: number, handle: Uint8Array): Buffer;
+  /** Numbers of shared buffers that were released here, at most `most`, which other ranks close. */
+  retired(most: number): readonly number[];
+  /** Closes buffers that another rank has retired. */
+  closeRetired(rank: number, numbers: readonly number[]): void;
+  /** Frees buffers whose numbers `retired` gave before: all ranks have closed them. */
+  freeRetired(): void;
+  /** Lets later work here wait for what the program has queued. */
+  afterProgram(): void;
+  /** Lets later work of the program wait for what is queued here. */
+  beforeProgram(): void;
+  /** Marks the point that work queued until now ends at. */
+  mark(point: PeerPoint): void;
+  /** Lets later work here wait for the last mark of every rank. */
+  waitForAll(point: PeerPoint): void;
+  queue(step: PeerStep<Buffer>): void;
+  /** Resolves when all that is queued here is done, `isOver` says that nobody waits for it, or it may never be done. */
+  reached(isOver: () => boolean): Promise<void>;
+  /** Notes that other ranks may never do what work here waits for: no memory that it uses is freed. */
+  abandon(): void;
+  /** Closes buffers of other ranks. Those of this rank stay until `freeRetired`. */
+  closeOpened(): void;
+}
+
+export type PeerPoint = 'ready' | 'done';

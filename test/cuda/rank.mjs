@@ -1,21 +1,29 @@
 // A rank with GPUs of the fake driver: `tccl run -n 2 node rank.mjs FAKE CHECK`; FAKE is the path of its bundle.
+// FAKE_GPUS: `one` that all ranks share, `each` rank one, or, without it, GPUs of each process alone.
 import { pathToFileURL } from 'node:url';
 import { CudaContext } from '../../dist/runtime/device/cuda/context.js';
 import { openCuda } from '../../dist/cuda/open.js';
 import { init } from '../../dist/index.js';
 import * as compliance from '../devices/compliance.mjs';
 import * as own from './checks.mjs';
+import * as peers from './peers.mjs';
 import { kitOf } from './kit.mjs';
+import { sharedMachine } from './machine.mjs';
 
-const checks = { ...compliance, ...own };
+const checks = { ...compliance, ...own, ...peers };
 
 /** One check on this rank of `comm`. */
 export async function check(comm, fake, name, how) {
-  const { FakeDriver } = await import(pathToFileURL(fake).href);
+  const { FakeDriver, FakeMachine, MACHINE_BYTES } = await import(pathToFileURL(fake).href);
   if (name === 'opening') return own.opening(comm, FakeDriver);
-  const driver = new FakeDriver({ devices: 2, memoryBytes: 2 ** 26, seed: 1 + comm.rank });
-  const gpu = await openCuda(comm, { device: 0 }, () => driver);
-  const [context, other] = [0, 1].map((ordinal) => new CudaContext(driver, ordinal));
+  const gpus = process.env.FAKE_GPUS;
+  const shared = gpus && { machine: new FakeMachine(await sharedMachine(comm, MACHINE_BYTES)) };
+  const isPeer = how === 'apart' ? () => false : undefined;
+  const devices = Math.max(2, comm.nRanks);
+  const driver = new FakeDriver({ devices, memoryBytes: 2 ** 26, seed: 1 + comm.rank, ...shared, ...(isPeer && { isPeer }) });
+  const device = gpus === 'each' ? comm.rank : 0;
+  const gpu = await openCuda(comm, { device }, () => driver);
+  const [context, other] = [device, (device + 1) % devices].map((ordinal) => new CudaContext(driver, ordinal));
   const kit = ['refusals', 'failures'].includes(name) ? kitOf(gpu, driver, context, other) : undefined;
   const result = await checks[name](comm, gpu, kit ?? { driver, context }, how);
   await gpu.close();

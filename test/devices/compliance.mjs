@@ -217,5 +217,10 @@ export async function failures(comm, gpu, kit, how) {
   };
   const call = saidBy(() => gpu.allReduce(x.slice(0, lengths), undefined, how === 'destroyed' ? { combine } : 'sum'));
   if (rank === 1 && how === 'lost') kit.lose();
-  return [await call, await saidBy(() => gpu.allReduce(x)), (await comm.failed).message];
+  const said = [await call, await saidBy(() => gpu.allReduce(x))];
+  // The promise alone keeps no process alive.
+  const alive = setInterval(() => undefined, 1000);
+  const { message } = await comm.failed;
+  clearInterval(alive);
+  return [...said, message];
 }

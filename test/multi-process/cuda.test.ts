@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { othersOf, refusalsOf } from '../devices/expected.js';
+import { repository } from './dawn.js';
 import { forEach, ranksOf, started } from './device-ranks.js';
 
 const folder = fileURLToPath(new URL('../cuda', import.meta.url));
@@ -21,6 +23,16 @@ afterAll(() => rmSync(built, { recursive: true, force: true }));
 
 const run = (nRanks: number, ...check: readonly string[]): readonly unknown[] =>
   started(ranksOf(nRanks, ['node', `${folder}/rank.mjs`, fake, ...check]));
+/** The same with GPUs that reach each other: `one` that all ranks share, or `each` rank one. */
+const runPeers = (nRanks: number, gpus: 'one' | 'each', ...check: readonly string[]): readonly unknown[] =>
+  started(ranksOf(nRanks, ['node', `${folder}/rank.mjs`, fake, ...check]), { ...process.env, FAKE_GPUS: gpus });
+const threads = (nRanks: number, gpus: 'one' | 'each' | '', ...check: readonly string[]): readonly unknown[] =>
+  started([`${folder}/threads.mjs`, String(nRanks), fake, ...check], {
+    ...process.env,
+    FAKE_GPUS: gpus,
+    // Threads of one process have one driver: that of the others here is not.
+    TCCL_P2P_DISABLE: gpus === '' ? '1' : '0',
+  });
 
 describe('arrays of GPUs of a fake driver', () => {
   it.each([2, 4])('are exchanged between %i processes as arrays of the host are', (nRanks) => {
@@ -28,8 +40,7 @@ describe('arrays of GPUs of a fake driver', () => {
   });
 
   it('are exchanged between threads', () => {
-    const results = started([`${folder}/threads.mjs`, '2', fake, 'collectives']);
-    expect(results).toEqual(forEach(2, () => ({ calls: 240, wrong: [] })));
+    expect(threads(2, '', 'collectives')).toEqual(forEach(2, () => ({ calls: 240, wrong: [] })));
   });
 
   it('are exchanged in chunks, by calls that keep their order', () => {
@@ -59,6 +70,104 @@ describe('arrays of GPUs of a fake driver', () => {
     const beforeFree = { allocations: 1, contexts: 2 };
     const left = { wasPinned: true, beforeFree, allocations: 0, opened: 0, locked: 0, handles: 0, contexts: 2, current: 0 };
     expect(run(2, 'released')).toEqual([left, left]);
+  });
+});
+
+describe('GPUs that reach each other', () => {
+  const all = { name: 'peers', reason: "the ranks are on one host, and their GPUs reach each other's memory" };
+
+  it('are found, and otherwise the reason', () => {
+    expect(runPeers(2, 'one', 'transport')).toEqual([all, all]);
+    expect(threads(3, 'each', 'transport')).toEqual([all, all, all]);
+    const host = (reason: string) => forEach(2, () => ({ name: 'host', reason: `rank 0: ${reason}` }));
+    expect(threads(2, 'each', 'transport', 'apart')).toEqual(host('GPU 0 does not reach the memory of GPU 1'));
+    const unsupported =
+      'cuIpcOpenMemHandle: CUDA_ERROR_PEER_ACCESS_UNSUPPORTED (peer access is not supported between these two devices)';
+    expect(runPeers(2, 'each', 'transport', 'apart')).toEqual(host(unsupported));
+    const env = { ...process.env, FAKE_GPUS: 'one', TCCL_P2P_DISABLE: '1' };
+    const disabled = started(ranksOf(2, ['node', `${folder}/rank.mjs`, fake, 'transport']), env);
+    expect(disabled).toEqual(host('TCCL_P2P_DISABLE=1'));
+    const many = { name: 'host', reason: 'there are 9 ranks, and kernels combine the data of 8' };
+    expect(threads(9, 'one', 'transport')).toEqual(forEach(9, () => many));
+  });
+
+  it.each([
+    [2, 'one'],
+    [3, 'each'],
+    [8, 'one'],
+  ] as const)('exchange arrays of %i processes as arrays of the host are, with %s', (nRanks, gpus) => {
+    expect(runPeers(nRanks, gpus, 'collectives')).toEqual(forEach(nRanks, () => ({ calls: 240, wrong: [] })));
+  });
+
+  it.each([
+    [2, 'one'],
+    [4, 'each'],
+  ] as const)('exchange arrays of %i threads, with %s', (nRanks, gpus) => {
+    expect(threads(nRanks, gpus, 'collectives')).toEqual(forEach(nRanks, () => ({ calls: 240, wrong: [] })));
+  });
+
+  it('combine with the bits of the host, in the order of ranks', () => {
+    expect(runPeers(3, 'one', 'bits')).toEqual([[], [], []]);
+  });
+
+  it('exchange memory of the program through memory of their own, in pieces', () => {
+    expect(runPeers(3, 'one', 'wrapped')).toEqual(forEach(3, () => ({ calls: 32, wrong: [] })));
+    expect(runPeers(2, 'each', 'pieces')).toEqual([[], []]);
+  });
+
+  it('keep the order of messages, groups and kernels of the program', () => {
+    expect(runPeers(3, 'one', 'others')).toEqual(forEach(3, (rank) => othersOf(rank, 3)));
+    expect(runPeers(2, 'each', 'ordered')).toEqual(forEach(2, () => [2 * 4 ** 10, 2 * 4 ** 10]));
+    expect(runPeers(2, 'one', 'written')).toEqual([[], []]);
+  });
+
+  it('free memory when all others have closed it, and leave nothing behind', () => {
+    // Allocations of each rank, and arrays of others that it has open.
+    const seen = [...[1, 0], ...[2, 4], ...[3, 4], ...[3, 4], ...[2, 2], ...[1, 2], ...[1, 2], ...[1, 2]];
+    expect(runPeers(3, 'one', 'freed').map((rank) => (rank as number[][]).flat())).toEqual(forEach(3, () => seen));
+    const beforeFree = { allocations: 1, contexts: 2 };
+    const left = { wasPinned: false, beforeFree, allocations: 0, opened: 0, locked: 0, handles: 0, contexts: 2, current: 0 };
+    expect(runPeers(2, 'one', 'released')).toEqual([left, left]);
+  });
+
+  it('a rank that is killed in a call ends those of the others, whose GPUs work still', () => {
+    const words = ['dist/cli/main.js', 'run', '-n', '3', '--grace', '20', '--', 'node', `${folder}/rank.mjs`, fake, 'killed'];
+    const { stdout } = spawnSync(process.execPath, words, {
+      cwd: repository,
+      env: { ...process.env, FAKE_GPUS: 'one' },
+      encoding: 'utf8',
+    });
+    const died = expect.stringMatching(/^RANK_DIED: rank 1 \(process \d+ on .*\) died: /) as string;
+    const lines = stdout.split('\n').filter((line) => /^\[\d\] \{/.test(line));
+    expect(lines.sort().map((line) => [line.slice(0, 3), JSON.parse(line.slice(4)) as unknown])).toEqual(
+      ['[0]', '[2]'].map((rank) => [rank, { said: died, again: died, values: 'nothing', opened: 0 }]),
+    );
+  });
+
+  it('a kernel that faults ends the communicators of all ranks', () => {
+    const lines = runPeers(3, 'one', 'failures', 'lost') as readonly (readonly string[])[];
+    const fault = /its CUDA device was lost: cu\w+: CUDA_ERROR_ILLEGAL_ADDRESS/;
+    expect(lines[1]?.[0]).toMatch(/^DEVICE_LOST: rank 1 lost its CUDA device: cu\w+: CUDA_ERROR_ILLEGAL_ADDRESS/);
+    for (const line of [lines[0]?.[0], lines[2]?.[1], lines[0]?.[2], lines[1]?.[2]]) expect(line).toMatch(fault);
+  });
+
+  it.each(['cuLaunchKernel,1', 'cuIpcOpenMemHandle_v2,2', 'cuIpcGetMemHandle,1', 'cuEventRecord,400', 'cuModuleLoadDataEx,2'])(
+    'a %s that fails ends the communicators with the name of the result',
+    (how) => {
+      const [first, failed] = runPeers(2, 'one', 'failing', how) as readonly (readonly string[])[];
+      const name = how.replace(/(_v2)?,.*/, '');
+      expect(failed?.[0]).toMatch(new RegExp(`^(DEVICE_LOST|OUT_OF_MEMORY): ${name}: CUDA_ERROR_`));
+      expect(first?.[1]).toMatch('ABORTED: rank 1 aborted the communicator');
+    },
+  );
+
+  it('refuse wrong arguments as others do, and find lengths that differ', () => {
+    const said = runPeers(2, 'one', 'refusals') as readonly Record<string, string>[];
+    const wanted = refusalsOf(2);
+    for (const words of said)
+      for (const [name, word] of Object.entries(wanted)) expect([name, words[name]]).toEqual([name, word]);
+    for (const lines of runPeers(2, 'each', 'failures', 'short') as readonly (readonly string[])[])
+      expect(lines[0]).toMatch(/^CALL_MISMATCH: allReduce: ranks pass different lengths, from 1200000 to 2400000/);
   });
 });
 

@@ -3,6 +3,7 @@ import { algorithms, type Algorithm } from '../algorithms/call.js';
 import {
   DEFAULT_HEARTBEAT_SECONDS,
   DEFAULT_WARN_AFTER_SECONDS,
+  flag,
   malformed,
   seconds,
   value,
@@ -169,12 +170,6 @@ function named<T extends string>(env: Environment, name: string, names: readonly
     );
   }
   return found;
-}
-
-function flag(env: Environment, name: string): boolean {
-  const text = value(env, name);
-  if (text !== undefined && text !== '0' && text !== '1') throw malformed(env, name, '0 or 1');
-  return text === '1';
 }
 
 function recordPath(env: Environment): string | undefined {

@@ -23,6 +23,13 @@ export function malformed(env: Environment, name: string, expected: string): Inv
   return environmentError(`${name}=${env[name] ?? ''} is not ${expected}`);
 }
 
+/** A variable that is 1, not 0 or absent. */
+export function flag(env: Environment, name: string): boolean {
+  const text = value(env, name);
+  if (text !== undefined && text !== '0' && text !== '1') throw malformed(env, name, '0 or 1');
+  return text === '1';
+}
+
 export function seconds(env: Environment, name: string, otherwise: number): number {
   const text = value(env, name);
   if (text === undefined) return otherwise;

@@ -132,15 +132,15 @@ export class CudaContext {
     });
   }
 
-  /** Resolves when a stream has done all that it was given until now. */
-  async reached(stream: bigint): Promise<void> {
+  /** Resolves when a stream has done all that it was given until now, or `isOver` says that nobody waits any more. */
+  async reached(stream: bigint, isOver = () => false): Promise<void> {
     const event = this.run(() => this.#events.pop() ?? this.#makeEvent());
     try {
       this.run((driver) => {
         this.check('cuEventRecord', driver.cuEventRecord(event, stream));
       });
       const startMs = clockMs();
-      while (!this.#isReached(event)) {
+      while (!isOver() && !this.#isReached(event)) {
         const isEarly = clockMs() - startMs < POLLS_MS;
         await new Promise<void>((resolve) => {
           if (isEarly) setImmediate(resolve);

@@ -8,6 +8,7 @@ export const results = {
   OUT_OF_MEMORY: 2,
   NO_DEVICE: 100,
   INVALID_PTX: 218,
+  UNSUPPORTED_PTX_VERSION: 222,
   NOT_READY: 600,
   PEER_ACCESS_ALREADY_ENABLED: 704,
 } as const;

@@ -1,0 +1,281 @@
+import type { Combining, DevicePeers, PeerPoint, PeerStep } from '../devices/memory.js';
+import type { CudaContext } from '../runtime/device/cuda/context.js';
+import {
+  EVENT_OF_PROCESSES,
+  EVENT_WITHOUT_TIMING,
+  IPC_BYTES,
+  IPC_PEER_ACCESS,
+  type Driver,
+} from '../runtime/device/cuda/functions.js';
+import { MAX_OPERANDS } from '../runtime/device/ptx/step-record.js';
+import { CudaKernels } from './cuda-kernels.js';
+import type { CudaBuffer } from './cuda-buffer.js';
+
+/** Events of a rank, as this process reaches them. */
+export type PeerEvents = Readonly<Record<PeerPoint, bigint>>;
+
+/** Another rank on this host. */
+export interface CudaPeer {
+  /** True for a thread of this process, whose addresses and events are valid here. */
+  readonly isThread: boolean;
+  readonly events: PeerEvents;
+}
+
+/** Memory of this rank's that others may have opened. */
+interface Shared {
+  readonly number: number;
+  readonly handle: Uint8Array;
+}
+
+/** Bytes before the driver's handle: the number and the address of the memory. */
+const HEADER_BYTES = 16;
+
+/**
+ * GPUs of ranks of one host that reach each other's memory, or are one. Processes open memory and events by the driver's
+ * handles; threads of a process have the same addresses.
+ */
+export class CudaPeers implements DevicePeers<CudaBuffer> {
+  readonly handleBytes = HEADER_BYTES + IPC_BYTES;
+  readonly mostOperands = MAX_OPERANDS;
+  readonly #context: CudaContext;
+  readonly #program: bigint;
+  readonly #stream: bigint;
+  readonly #own: PeerEvents;
+  /** By rank; this rank's own is missing. */
+  readonly #peers: readonly (CudaPeer | undefined)[];
+  readonly #kernels: CudaKernels;
+  /** Memory of this rank's by address, and how to free it. */
+  readonly #allocated = new Map<bigint, Shared | undefined>();
+  readonly #free: (pointer: bigint) => void;
+  /** Released memory: to name in the next call, named in the last one, and named before. */
+  #released: { readonly pointer: bigint; readonly number: number }[] = [];
+  #named: bigint[] = [];
+  #closed: bigint[] = [];
+  #nextNumber = 1;
+  /** Memory of each other rank, by number. */
+  readonly #opened: readonly Map<number, CudaBuffer>[];
+  /** Work was queued that waits for other ranks, and nobody has waited for it. */
+  #isPending = false;
+  #isAbandoned = false;
+  #isOver = false;
+  readonly #betweenStreams: bigint;
+
+  /**
+   * @param program stream of the program
+   * @param own events that other ranks have
+   * @param free frees memory of this rank's
+   */
+  constructor(
+    context: CudaContext,
+    program: bigint,
+    own: PeerEvents,
+    peers: readonly (CudaPeer | undefined)[],
+    free: (pointer: bigint) => void,
+  ) {
+    this.#context = context;
+    this.#program = program;
+    this.#own = own;
+    this.#peers = peers;
+    this.#free = free;
+    this.#stream = context.makeStream();
+    this.#betweenStreams = makeEvent(context, EVENT_WITHOUT_TIMING);
+    this.#opened = peers.map(() => new Map());
+    this.#kernels = new CudaKernels(context);
+  }
+
+  canCombine(combining: Combining): boolean {
+    return this.#kernels.has(combining);
+  }
+
+  /** Notes memory that other ranks can open. */
+  allocated(pointer: bigint): void {
+    this.#allocated.set(pointer, undefined);
+  }
+
+  canShare({ pointer }: CudaBuffer): boolean {
+    return this.#allocated.has(pointer);
+  }
+
+  share({ pointer }: CudaBuffer, handle: Uint8Array): void {
+    let shared = this.#allocated.get(pointer);
+    if (shared === undefined) {
+      shared = { number: this.#nextNumber++, handle: memoryHandle(this.#context, pointer) };
+      this.#allocated.set(pointer, shared);
+    }
+    const view = new DataView(handle.buffer, handle.byteOffset);
+    view.setFloat64(0, shared.number, true);
+    view.setBigUint64(8, pointer, true);
+    handle.set(shared.handle, HEADER_BYTES);
+  }
+
+  open(rank: number, handle: Uint8Array): CudaBuffer {
+    const view = new DataView(handle.buffer, handle.byteOffset);
+    const opened = this.#openedOf(rank);
+    const number = view.getFloat64(0, true);
+    let buffer = opened.get(number);
+    if (buffer === undefined) {
+      const pointer =
+        this.#peers[rank]?.isThread === true
+          ? view.getBigUint64(8, true)
+          : openMemory(this.#context, handle.slice(HEADER_BYTES, HEADER_BYTES + IPC_BYTES));
+      opened.set(number, (buffer = { pointer, bytes: 0 }));
+    }
+    return buffer;
+  }
+
+  /**
+   * Takes memory that is released here. Returns false if it can be freed now: no other rank has it open, and no work here uses
+   * it.
+   */
+  retire(pointer: bigint): boolean {
+    if (this.#isPending && !this.#isAbandoned) this.#synchronize();
+    const shared = this.#allocated.get(pointer);
+    this.#allocated.delete(pointer);
+    if (this.#isOver || (shared === undefined && !this.#isStuck)) return false;
+    if (shared !== undefined) this.#released.push({ pointer, number: shared.number });
+    return true;
+  }
+
+  retired(most: number): readonly number[] {
+    const now = this.#released.splice(0, most);
+    this.#closed = this.#named;
+    this.#named = now.map(({ pointer }) => pointer);
+    return now.map(({ number }) => number);
+  }
+
+  closeRetired(rank: number, numbers: readonly number[]): void {
+    for (const number of numbers) this.#close(rank, number);
+  }
+
+  freeRetired(): void {
+    for (const pointer of this.#closed.splice(0)) this.#free(pointer);
+    if (!this.#isOver) return;
+    for (const pointer of this.#named.splice(0)) this.#free(pointer);
+    for (const { pointer } of this.#released.splice(0)) this.#free(pointer);
+  }
+
+  afterProgram(): void {
+    this.#follow(this.#stream, this.#program);
+  }
+
+  beforeProgram(): void {
+    this.#follow(this.#program, this.#stream);
+  }
+
+  mark(point: PeerPoint): void {
+    this.#call('cuEventRecord', (driver) => driver.cuEventRecord(this.#own[point], this.#stream));
+  }
+
+  waitForAll(point: PeerPoint): void {
+    this.#isPending = true;
+    for (const peer of this.#peers)
+      if (peer !== undefined)
+        this.#call('cuStreamWaitEvent', (driver) => driver.cuStreamWaitEvent(this.#stream, peer.events[point], 0));
+  }
+
+  queue(step: PeerStep<CudaBuffer>): void {
+    if (step.combining !== undefined) {
+      this.#kernels.launch(step, this.#stream);
+      return;
+    }
+    const [source] = step.sources;
+    if (source === undefined) return;
+    const from = source.buffer.pointer + BigInt(source.offset);
+    for (const { buffer, offset } of step.destinations)
+      this.#call('cuMemcpyDtoDAsync', (driver) =>
+        driver.cuMemcpyDtoDAsync_v2(buffer.pointer + BigInt(offset), from, source.bytes, this.#stream),
+      );
+  }
+
+  async reached(isOver: () => boolean): Promise<void> {
+    const hasGivenUp = (): boolean => isOver() || this.#isStuck;
+    await this.#context.reached(this.#stream, hasGivenUp);
+    if (!hasGivenUp()) this.#isPending = false;
+  }
+
+  abandon(): void {
+    this.#isAbandoned = true;
+  }
+
+  closeOpened(): void {
+    // Work that waits for a rank that died may come to it yet.
+    if (!this.#isStuck)
+      for (const [rank, opened] of this.#opened.entries()) for (const number of [...opened.keys()]) this.#close(rank, number);
+    this.#isOver = true;
+    this.#kernels.close();
+  }
+
+  /** Ends events, after all ranks have ended their calls. */
+  close(): void {
+    this.#context.inAnyCase((driver) => {
+      const opened = this.#peers.flatMap((peer) => (peer === undefined || peer.isThread ? [] : Object.values(peer.events)));
+      for (const event of [...opened, ...Object.values(this.#own), this.#betweenStreams]) driver.cuEventDestroy_v2(event);
+    });
+  }
+
+  /** True if work was queued that may never end. */
+  get #isStuck(): boolean {
+    return this.#isAbandoned && this.#isPending;
+  }
+
+  #close(rank: number, number: number): void {
+    const opened = this.#openedOf(rank);
+    const buffer = opened.get(number);
+    opened.delete(number);
+    if (buffer === undefined || this.#peers[rank]?.isThread === true) return;
+    this.#context.inAnyCase((driver) => driver.cuIpcCloseMemHandle(buffer.pointer));
+  }
+
+  #openedOf(rank: number): Map<number, CudaBuffer> {
+    const opened = this.#opened[rank];
+    if (opened === undefined) throw new RangeError(`no rank ${rank}`);
+    return opened;
+  }
+
+  /** Lets later work of a stream wait for what another one has now. */
+  #follow(later: bigint, earlier: bigint): void {
+    this.#call('cuEventRecord', (driver) => driver.cuEventRecord(this.#betweenStreams, earlier));
+    this.#call('cuStreamWaitEvent', (driver) => driver.cuStreamWaitEvent(later, this.#betweenStreams, 0));
+  }
+
+  #synchronize(): void {
+    this.#call('cuStreamSynchronize', (driver) => driver.cuStreamSynchronize(this.#stream));
+    this.#isPending = false;
+  }
+
+  #call(name: string, call: (driver: Driver) => number): void {
+    this.#context.run((driver) => {
+      this.#context.check(name, call(driver));
+    });
+  }
+}
+
+export function makeEvent(context: CudaContext, flags: number): bigint {
+  const out = new BigUint64Array(1);
+  context.run((driver) => {
+    context.check('cuEventCreate', driver.cuEventCreate(out, flags));
+  });
+  return out[0] ?? 0n;
+}
+
+/** An event that other processes can open. */
+export function makeSharedEvent(context: CudaContext): bigint {
+  return makeEvent(context, EVENT_WITHOUT_TIMING | EVENT_OF_PROCESSES);
+}
+
+/** Handle of memory for other processes. */
+export function memoryHandle(context: CudaContext, pointer: bigint): Uint8Array {
+  const handle = new Uint8Array(IPC_BYTES);
+  context.run((driver) => {
+    context.check('cuIpcGetMemHandle', driver.cuIpcGetMemHandle(handle, pointer));
+  });
+  return handle;
+}
+
+export function openMemory(context: CudaContext, handle: Uint8Array): bigint {
+  const out = new BigUint64Array(1);
+  context.run((driver) => {
+    context.check('cuIpcOpenMemHandle', driver.cuIpcOpenMemHandle_v2(out, { reserved: handle }, IPC_PEER_ACCESS));
+  });
+  return out[0] ?? 0n;
+}

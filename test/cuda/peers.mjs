@@ -1,0 +1,160 @@
+// Checks of GPUs that reach each other's memory.
+import { collectives, saidBy } from '../devices/compliance.mjs';
+
+/** The way of collectives between the ranks. */
+export function transport(comm, gpu) {
+  return gpu.transport;
+}
+
+/** Numbers from 0 to 1, the same for a seed. */
+function generator(seed) {
+  let state = seed;
+  return () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
+}
+
+const inexact = [
+  [Float32Array, undefined],
+  [Float64Array, undefined],
+  [Uint16Array, 'float16'],
+  [Uint16Array, 'bfloat16'],
+  [Uint8Array, 'float8e4m3'],
+  [BigUint64Array, undefined],
+];
+
+/** Reductions of numbers whose results depend on the order, beside those of the host, bit for bit. */
+export async function bits(comm, gpu) {
+  const random = generator(77 + comm.rank);
+  const wrong = [];
+  for (const [Type, type] of inexact) {
+    for (const operator of ['sum', 'prod', 'avg', 'max', { premulSum: comm.rank + 2 }]) {
+      const n = 53 * comm.nRanks;
+      const host = new Type(n);
+      for (let i = 0; i < n; i++) {
+        if (Type === BigUint64Array) host[i] = BigInt(Math.floor(random() * 2 ** 50));
+        // Of narrow floats: bits of numbers between 1/4 and 8.
+        else if (type === 'float16') host[i] = 0x3400 + random() * 0x1400;
+        else if (type === 'bfloat16') host[i] = 0x3e80 + random() * 0x280;
+        else if (type === 'float8e4m3') host[i] = 0x28 + random() * 0x28;
+        else host[i] = random() * 3 - 1;
+      }
+      for (const name of ['allReduce', 'reduce', 'reduceScatter']) {
+        const length = name === 'reduceScatter' ? 53 : n;
+        const [sent, received] = [await gpu.alloc(Type, n), await gpu.alloc(Type, length)];
+        await sent.upload(host);
+        const wanted = new Type(length);
+        const rest = [...(name === 'reduce' ? [1] : []), { type }];
+        await comm[name](host, wanted, operator, ...rest);
+        await gpu[name](sent, received, operator, ...rest);
+        const got = await received.download();
+        if (name === 'reduce' && comm.rank !== 1) continue;
+        const at = wanted.findIndex((value, i) => !Object.is(value, got[i]));
+        if (at >= 0)
+          wrong.push(`${name} ${type ?? Type.name} ${JSON.stringify(operator)}: ${got[at]}, not ${wanted[at]}, at ${at}`);
+        sent.free();
+        received.free();
+      }
+    }
+  }
+  return wrong;
+}
+
+/** The compliance suite's collectives in memory that the program allocated, which other ranks cannot open. */
+export function wrapped(comm, gpu, { driver, context }) {
+  const alloc = async (type, length) => {
+    const bytes = length * type.BYTES_PER_ELEMENT;
+    const out = new BigUint64Array(1);
+    context.run((calls) => context.check('cuMemAlloc', calls.cuMemAlloc_v2(out, Math.max(bytes, 1))));
+    if (bytes > 0) context.run((calls) => calls.cuMemsetD8Async(out[0], 0, bytes, 0n));
+    const array = gpu.wrap({ pointer: out[0], bytes }, type);
+    const [pointer] = out;
+    const free = array.free.bind(array);
+    array.free = () => {
+      free();
+      context.run((calls) => context.check('cuMemFree', calls.cuMemFree_v2(pointer)));
+    };
+    return array;
+  };
+  const own = { driver, alloc };
+  const proxy = new Proxy(gpu, { get: (target, name) => own[name] ?? target[name].bind(target) });
+  return collectives(comm, proxy, { counts: [1, 25], types: [[Float32Array, undefined, ['sum', 'max']]] });
+}
+
+/** Copies between arrays of several pieces, through memory that all ranks can open; the last piece is shorter. */
+export async function pieces(comm, gpu, { context }) {
+  const { rank, nRanks } = comm;
+  const n = (9 << 20) + 3 * nRanks;
+  const make = (length) => {
+    const out = new BigUint64Array(1);
+    context.run((calls) => context.check('cuMemAlloc', calls.cuMemAlloc_v2(out, length)));
+    return gpu.wrap({ pointer: out[0], bytes: length }, Uint8Array);
+  };
+  const wrong = [];
+  const x = make(n * nRanks);
+  const valueOf = (from, to, i) => (from * 67 + to * 31 + i * 13 + (i >> 8)) & 255;
+  const values = new Uint8Array(n * nRanks);
+  for (let to = 0; to < nRanks; to++) for (let i = 0; i < n; i++) values[to * n + i] = valueOf(rank, to, i);
+  await x.upload(values);
+  await gpu.allToAll(x);
+  const got = await x.download();
+  for (let from = 0; from < nRanks; from++)
+    for (let i = 0; i < n; i += 4099) if (got[from * n + i] !== valueOf(from, rank, i)) wrong.push(`allToAll ${from} ${i}`);
+  for (let from = 0; from < nRanks; from++)
+    if (got[from * n + n - 1] !== valueOf(from, rank, n - 1)) wrong.push(`allToAll ${from}, last`);
+  await gpu.broadcast(x, x, 1);
+  const all = await x.download();
+  for (let from = 0; from < nRanks; from++)
+    for (let i = 0; i < n; i += 4099) if (all[from * n + i] !== valueOf(from, 1, i)) wrong.push(`broadcast ${from} ${i}`);
+  return wrong.slice(0, 5);
+}
+
+/** Numbers of allocations while arrays are freed: other ranks close them at the next call, and it is freed with the one after. */
+export async function freed(comm, gpu, { driver }) {
+  const seen = [];
+  const note = () => seen.push([driver.left.allocations, driver.left.opened]);
+  const x = await gpu.alloc(Float32Array, 64);
+  note();
+  for (let i = 0; i < 3; i++) {
+    const y = await gpu.alloc(Float32Array, 64);
+    await gpu.allReduce(x, y);
+    y.free();
+    note();
+  }
+  await gpu.allReduce(x);
+  note();
+  await gpu.allReduce(x);
+  note();
+  const never = await gpu.alloc(Float32Array, 64);
+  never.free();
+  note();
+  // Rank 0 alone frees and allocates, more than one call names.
+  if (comm.rank === 0) for (let i = 0; i < 20; i++) (await gpu.alloc(Int32Array, 4)).free();
+  const many = await Promise.all(Array.from({ length: 20 }, () => gpu.alloc(Int32Array, 4)));
+  for (const array of many) await gpu.broadcast(array, array);
+  for (const array of many) array.free();
+  for (let i = 0; i < 3; i++) await gpu.allReduce(x);
+  note();
+  x.free();
+  return seen;
+}
+
+/** Words of the ranks that are left when rank 1 is killed while its kernel is queued, and what they have left. */
+export async function killed(comm, gpu, { driver }) {
+  process.on('SIGTERM', () => undefined);
+  const x = await gpu.alloc(Float32Array, 100);
+  await gpu.allReduce(x);
+  if (comm.rank === 1) driver.cuLaunchKernel = () => process.kill(process.pid, 'SIGKILL');
+  const said = await saidBy(() => gpu.allReduce(x));
+  const again = await saidBy(() => gpu.allReduce(x));
+  // Its own GPU works still.
+  const values = (await saidBy(() => x.download())).slice(0, 9);
+  await gpu.close();
+  return { said, again, values, opened: driver.left.opened };
+}
+
+/** Words of the ranks when a call of rank 1's driver fails in a call between peers, the first or the second one. */
+export async function failing(comm, gpu, { driver }, how) {
+  const [name, result] = how.split(',');
+  const x = await gpu.alloc(Float32Array, 1000);
+  if (comm.rank === 1) driver.fail(name, Number(result));
+  return [await saidBy(() => gpu.allReduce(x)), await saidBy(() => gpu.allReduce(x))];
+}
