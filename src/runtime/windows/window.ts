@@ -470,7 +470,7 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
     let wait: SignalWait | undefined;
     return {
       name,
-      missing: `no ${count === 1 ? 'signal' : `${count} signals`} from ${nameRanks(from)} came`,
+      missing: `no ${count === 1 ? 'signal' : `${count} signals`} from ${nameRanks(from)} came to rank ${this.#parts.bootstrap.rank}`,
       ranks: () => wait?.awaited() ?? from,
       begin: (settled) => {
         const begun = (wait = this.#signals.wait(from, count, settled));
