@@ -18,7 +18,7 @@ import {
   type TimedWait,
 } from '../messages/timed-call.js';
 import { blockingLimit, currentGroup, type Group, type GroupMember } from './group.js';
-import { alone, checkAlone, refused } from '../messages/running-group.js';
+import { alone, checkAlone, promised, refused } from '../messages/running-group.js';
 import { overlappingBytes } from './messages-apart.js';
 
 /** Options of a receive that blocks. */
@@ -187,15 +187,13 @@ export class MessageExchange {
     const { atMost, ...others } = options;
     const { tag } = others;
     if (!atMost) return this.start('recv', array, peer, others);
-    try {
+    return promised(() => {
       const elements = this.#elements('recv', array);
       const type = this.#check('recv', elements, peer, others);
       this.#checkAlone('recv');
       const receive = this.#receiveUpTo('recv', elements, peer, type, tag);
       return startWait(this.#parts.timed, receive.wait, others).then(receive.count);
-    } catch (error) {
-      return refused(error);
-    }
+    });
   }
 
   /** The blocking form of {@link startRecv}. */
@@ -240,12 +238,10 @@ export class MessageExchange {
   }
 
   recvAny(given: MovableArray, options: RecvOptions | undefined): Promise<ReceivedMessage> {
-    try {
+    return promised(() => {
       const receive = this.#receiveAny('recvAny', given, options);
       return startWait(this.#parts.timed, receive.wait, options).then(receive.result);
-    } catch (error) {
-      return refused(error) as Promise<never>;
-    }
+    });
   }
 
   recvAnySync(given: MovableArray, options: BlockingRecvOptions | undefined): ReceivedMessage {
