@@ -138,13 +138,12 @@ async function collectViews(
   const { members, space, number } = question;
   let { quorum, flag } = question;
   const missing = (): number[] => members.map((_, rank) => rank).filter((rank) => !out.has(rank) && !answered.has(rank));
-  await new Promise<void>((resolve, reject) => {
+  const collected = new Promise<void>((resolve) => {
     const consider = (): void => {
       if (missing().length === 0) resolve();
     };
     for (const rank of missing()) {
-      const view = mesh.take(defined(members[rank]), { space, number: number * 2 + VIEW });
-      unlessEnded(view, question, () => ({ ranks: missing(), afterMs: 0 })).then(
+      mesh.take(defined(members[rank]), { space, number: number * 2 + VIEW }).then(
         ({ data }) => {
           answered.add(rank);
           const view = decodeJson(data) as View;
@@ -153,8 +152,7 @@ async function collectViews(
           for (const other of view.out) out.add(other);
           consider();
         },
-        (error: unknown) => {
-          if (error instanceof TimeoutError) reject(error);
+        () => {
           out.add(rank);
           consider();
         },
@@ -162,6 +160,7 @@ async function collectViews(
     }
     consider();
   });
+  await unlessEnded(collected, question, () => ({ ranks: missing(), afterMs: 0 }));
   return { quorum, flag };
 }
 

@@ -265,7 +265,33 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
       recovers: false,
     },
   ],
+  [
+    'ranks in init named one that aborted because it found a host silent, and not that host',
+    {
+      seed: 1_206_110,
+      nRanks: 5,
+      hosts: 2,
+      calls: barrier,
+      faults: [{ kind: 'partition', from: 3, to: 2, bothWays: true, atMs: 287.9145075341446, forMs: 1e9 }],
+      recovers: true,
+    },
+  ],
 ];
+
+it('warns of nothing where many ranks agree after a death', async () => {
+  const warnings: string[] = [];
+  const warned = ({ message }: Error): void => void warnings.push(message);
+  process.on('warning', warned);
+  const faults: Fault[] = [{ kind: 'crash', rank: 3, atMs: 600 }];
+  const calls = Array.from({ length: 3 }, () => ({ ...barrier[0]!, pauseMs: 200 }));
+  for (const recovers of [true, false]) {
+    const { broken, spans } = await runJob({ seed: 1, nRanks: 14, calls, faults, recovers }, await code);
+    expect(broken).toEqual([]);
+    expect(spans.filter(({ name }) => name === 'allReduce of 5 among 13')).toHaveLength(13);
+  }
+  process.off('warning', warned);
+  expect(warnings).toEqual([]);
+});
 
 it.each(corpus)('%s', async (_, job) => {
   expect((await runJob(job, await code)).broken).toEqual([]);
