@@ -50,6 +50,8 @@ interface Loss {
   /** Continues the rank's name. */
   readonly what: string;
   readonly silence?: Silence | undefined;
+  /** The loss of another rank, for which the rank aborted: receivers get it as the reason. */
+  readonly death?: RemoteError | undefined;
 }
 
 type FailureNotice = Notice & { readonly kind: 'failed' };
@@ -502,7 +504,9 @@ export class Mesh {
         return;
       case 'aborted': {
         const { rank, reason } = notice;
-        this.#afterLoss(() => this.#loseLater(rank, { code: 'ABORTED', what: `aborted: ${reason}` }));
+        const cause = notice.death === undefined || notice.death.rank === this.rank ? undefined : unpackError(notice.death);
+        const death = cause instanceof RemoteError ? cause : undefined;
+        this.#afterLoss(() => this.#loseLater(rank, { code: 'ABORTED', what: `aborted: ${reason}`, death }));
         return;
       }
       case 'closed': {
@@ -563,8 +567,10 @@ export class Mesh {
   }
 
   /** Ends all traffic with the peer. */
-  #forget(peer: Peer, { code, what, silence }: Loss): Error {
-    return peer.forget(ofSilence(new RemoteError(code, `${this.nameOf(peer.rank)} ${what}`, { rank: peer.rank }), silence));
+  #forget(peer: Peer, { code, what, silence, death }: Loss): Error {
+    const own = (): RemoteError =>
+      ofSilence(new RemoteError(code, `${this.nameOf(peer.rank)} ${what}`, { rank: peer.rank }), silence);
+    return peer.forget(death ?? own());
   }
 
   #closedBy(rank: number): RemoteError {

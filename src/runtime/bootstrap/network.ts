@@ -1,6 +1,6 @@
 import { InvalidArgumentError, InvalidUsageError, RemoteError, TcclError } from '../../errors.js';
 import type { Bootstrap, PeerInfo, Scope } from './bootstrap.js';
-import { isInRanksOfNetwork, packError, unpackError } from '../failure/transfer.js';
+import { isInRanksOfNetwork, packError, unpackError, type TransferredError } from '../failure/transfer.js';
 import { RankGroup } from './group.js';
 import { CommitBarrier } from './commit-barrier.js';
 import { ofSilence, silenceOf } from '../failure/silence.js';
@@ -202,7 +202,8 @@ export class Network implements Bootstrap {
     if (this.#closed !== undefined) return;
     if (this.#mesh.users === 1) {
       this.#leave(reason);
-      this.#mesh.abort(reason, { kind: 'aborted', rank: this.#mesh.rank, reason: reason.message });
+      const death = this.#deathOfAnother(reason);
+      this.#mesh.abort(reason, { kind: 'aborted', rank: this.#mesh.rank, reason: reason.message, death });
       return;
     }
     this.fail(
@@ -235,6 +236,13 @@ export class Network implements Bootstrap {
 
   get #tagSpace(): number {
     return this.#firstSpace + spaces.tags;
+  }
+
+  /** The loss of another rank, which the others may learn from this one alone: a data connection may break first. */
+  #deathOfAnother(reason: Error): TransferredError | undefined {
+    if (!(reason instanceof RemoteError) || reason.code !== 'RANK_DIED' || reason.rank === undefined) return undefined;
+    const rank = this.#meshRank(reason.rank);
+    return rank === this.#mesh.rank ? undefined : { ...packError(reason), rank };
   }
 
   #meshRank(rank: number): number {

@@ -5,8 +5,8 @@ import type { TransferredError } from '../failure/transfer.js';
 export type Notice =
   /** The rank's connections broke without a goodbye; `why` if that is not its death, because its host is silent. */
   | { readonly kind: 'died'; readonly rank: number; readonly why?: string | undefined; readonly silence?: Silence | undefined }
-  /** The rank gave up, for the given reason. */
-  | { readonly kind: 'aborted'; readonly rank: number; readonly reason: string }
+  /** The rank gave up, for the given reason; `death` if that is the loss of another rank. */
+  | { readonly kind: 'aborted'; readonly rank: number; readonly reason: string; readonly death?: TransferredError | undefined }
   /** The rank sent a goodbye. */
   | { readonly kind: 'left'; readonly rank: number }
   /**

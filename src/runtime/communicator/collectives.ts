@@ -2,7 +2,7 @@ import type { GivenArray, MovableArray, NumericArray, ReductionOperator } from '
 import type { BlockingCallOptions, BlockingLimits, CallLimits, TimedCallOptions } from '../algorithms/arguments.js';
 import type { OwnOperator } from '../operators/operator.js';
 import type { AnyOperator, CheckedCall } from './checked-call.js';
-import { promised } from '../messages/running-group.js';
+import { refused } from '../messages/running-group.js';
 import type { Parts } from './parts.js';
 import { isScalar, scalarCall, type Scalar, type ScalarOf, type ScalarOperator } from './scalars.js';
 
@@ -34,11 +34,15 @@ export abstract class Collectives {
     options?: TimedCallOptions,
   ): Promise<void>;
   allReduce(send: NumericArray | Scalar, recv?: unknown, operator?: unknown, options?: TimedCallOptions): Promise<unknown> {
-    return promised<unknown>(() =>
-      isScalar(send)
-        ? this.#startScalar('allReduce', send, recv, operator as TimedCallOptions)
-        : this.start(this.prepare('allReduce').allReduce(send, recv as NumericArray, operator as AnyOperator, options), options),
-    );
+    try {
+      if (isScalar(send)) return this.#startScalar('allReduce', send, recv, operator as TimedCallOptions);
+      return this.start(
+        this.prepare('allReduce').allReduce(send, recv as NumericArray, operator as AnyOperator, options),
+        options,
+      );
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link allReduce}. */
@@ -79,14 +83,15 @@ export abstract class Collectives {
     root?: unknown,
     options?: TimedCallOptions,
   ): Promise<unknown> {
-    return promised<unknown>(() =>
-      isScalar(send)
-        ? this.#startScalar('reduce', send, recv, root as TimedCallOptions, operator as number)
-        : this.start(
-            this.prepare('reduce').reduce(send, recv as NumericArray, operator as AnyOperator, root as number, options),
-            options,
-          ),
-    );
+    try {
+      if (isScalar(send)) return this.#startScalar('reduce', send, recv, root as TimedCallOptions, operator as number);
+      return this.start(
+        this.prepare('reduce').reduce(send, recv as NumericArray, operator as AnyOperator, root as number, options),
+        options,
+      );
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link reduce}. */
@@ -125,7 +130,11 @@ export abstract class Collectives {
     root = 0,
     options?: TimedCallOptions,
   ): Promise<void> {
-    return promised(() => this.start(this.prepare('broadcast').broadcast(send, recv, root, options), options));
+    try {
+      return this.start(this.prepare('broadcast').broadcast(send, recv, root, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link broadcast}. */
@@ -143,7 +152,11 @@ export abstract class Collectives {
    * `send` is this rank's part of `recv`: `recv.subarray(rank * count, (rank + 1) * count)`.
    */
   allGather<T extends MovableArray>(send: GivenArray<T>, recv: GivenArray<T>, options?: TimedCallOptions): Promise<void> {
-    return promised(() => this.start(this.prepare('allGather').allGather(send, recv, options), options));
+    try {
+      return this.start(this.prepare('allGather').allGather(send, recv, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link allGather}. */
@@ -161,7 +174,11 @@ export abstract class Collectives {
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: TimedCallOptions,
   ): Promise<void> {
-    return promised(() => this.start(this.prepare('reduceScatter').reduceScatter(send, recv, operator, options), options));
+    try {
+      return this.start(this.prepare('reduceScatter').reduceScatter(send, recv, operator, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link reduceScatter}. */
@@ -179,7 +196,11 @@ export abstract class Collectives {
    * `recv`, in place.
    */
   allToAll<T extends MovableArray>(send: GivenArray<T>, recv: GivenArray<T> = send, options?: TimedCallOptions): Promise<void> {
-    return promised(() => this.start(this.prepare('allToAll').allToAll(send, recv, options), options));
+    try {
+      return this.start(this.prepare('allToAll').allToAll(send, recv, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link allToAll}. */
@@ -197,7 +218,11 @@ export abstract class Collectives {
     root = 0,
     options?: TimedCallOptions,
   ): Promise<void> {
-    return promised(() => this.start(this.prepare('gather').gather(send, recv, root, options), options));
+    try {
+      return this.start(this.prepare('gather').gather(send, recv, root, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link gather}. */
@@ -220,7 +245,11 @@ export abstract class Collectives {
     root = 0,
     options?: TimedCallOptions,
   ): Promise<void> {
-    return promised(() => this.start(this.prepare('scatter').scatter(send, recv, root, options), options));
+    try {
+      return this.start(this.prepare('scatter').scatter(send, recv, root, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link scatter}. */
@@ -245,7 +274,11 @@ export abstract class Collectives {
     displacements?: ArrayLike<number>,
     options?: TimedCallOptions,
   ): Promise<void> {
-    return promised(() => this.start(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options), options));
+    try {
+      return this.start(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link allGatherV}. */
@@ -270,9 +303,11 @@ export abstract class Collectives {
     operator: ReductionOperator = 'sum',
     options?: TimedCallOptions,
   ): Promise<void> {
-    return promised(() =>
-      this.start(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options), options),
-    );
+    try {
+      return this.start(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link reduceScatterV}. */
@@ -292,7 +327,11 @@ export abstract class Collectives {
    * be one array, but their parts must not overlap.
    */
   allToAllV<T extends MovableArray>(send: Parts<T>, recv: Parts<T>, options?: TimedCallOptions): Promise<void> {
-    return promised(() => this.start(this.prepare('allToAllV').allToAllV(send, recv, options), options));
+    try {
+      return this.start(this.prepare('allToAllV').allToAllV(send, recv, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link allToAllV}. */
@@ -310,7 +349,11 @@ export abstract class Collectives {
     root = 0,
     options?: TimedCallOptions,
   ): Promise<void> {
-    return promised(() => this.start(this.prepare('gatherV').gatherV(send, recv, root, options), options));
+    try {
+      return this.start(this.prepare('gatherV').gatherV(send, recv, root, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link gatherV}. */
@@ -328,7 +371,11 @@ export abstract class Collectives {
     root = 0,
     options?: TimedCallOptions,
   ): Promise<void> {
-    return promised(() => this.start(this.prepare('scatterV').scatterV(send, recv, root, options), options));
+    try {
+      return this.start(this.prepare('scatterV').scatterV(send, recv, root, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link scatterV}. */
@@ -353,11 +400,12 @@ export abstract class Collectives {
     options?: TimedCallOptions,
   ): Promise<void>;
   scan(send: NumericArray | Scalar, recv?: unknown, operator?: unknown, options?: TimedCallOptions): Promise<unknown> {
-    return promised<unknown>(() =>
-      isScalar(send)
-        ? this.#startScalar('scan', send, recv, operator as TimedCallOptions)
-        : this.start(this.prepare('scan').scan(send, recv as NumericArray, operator as AnyOperator, options), options),
-    );
+    try {
+      if (isScalar(send)) return this.#startScalar('scan', send, recv, operator as TimedCallOptions);
+      return this.start(this.prepare('scan').scan(send, recv as NumericArray, operator as AnyOperator, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link scan}. */
@@ -386,11 +434,12 @@ export abstract class Collectives {
     options?: TimedCallOptions,
   ): Promise<void>;
   exscan(send: NumericArray | Scalar, recv?: unknown, operator?: unknown, options?: TimedCallOptions): Promise<unknown> {
-    return promised<unknown>(() =>
-      isScalar(send)
-        ? this.#startScalar('exscan', send, recv, operator as TimedCallOptions)
-        : this.start(this.prepare('exscan').exscan(send, recv as NumericArray, operator as AnyOperator, options), options),
-    );
+    try {
+      if (isScalar(send)) return this.#startScalar('exscan', send, recv, operator as TimedCallOptions);
+      return this.start(this.prepare('exscan').exscan(send, recv as NumericArray, operator as AnyOperator, options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link exscan}. */
@@ -409,7 +458,11 @@ export abstract class Collectives {
 
   /** Resolves when all ranks have called it. */
   barrier(options?: CallLimits): Promise<void> {
-    return promised(() => this.start(this.prepare('barrier').barrier(options), options));
+    try {
+      return this.start(this.prepare('barrier').barrier(options), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /** The blocking form of {@link barrier}. */

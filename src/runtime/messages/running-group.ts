@@ -30,15 +30,6 @@ export function refused(error: unknown): Promise<void> {
   return running === undefined ? Promise.reject(error) : running.refuse(error);
 }
 
-/** Starts a call of the promise form, whose promise rejects with what `start` throws. */
-export function promised<T>(start: () => Promise<T>): Promise<T> {
-  try {
-    return start();
-  } catch (error) {
-    return refused(error) as Promise<never>;
-  }
-}
-
 /**
  * Throws `UNSUPPORTED` in the body of a group, for a call that cannot be part of it.
  * @param why reason, and what to do instead
@@ -54,8 +45,10 @@ export function checkAlone(
 
 /** Starts a call that cannot be part of a group; the body of a group ends it with the refusal. */
 export function alone<T>(call: string, rank: number, start: () => Promise<T>): Promise<T> {
-  return promised(() => {
+  try {
     checkAlone(call, rank);
-    return start();
-  });
+  } catch (error) {
+    return refused(error) as Promise<never>;
+  }
+  return start();
 }

@@ -8,9 +8,8 @@ import type { Channels } from '../algorithms/connections/channels.js';
 import type { Nic } from '../bootstrap/interfaces.js';
 import { Board } from '../device/board.js';
 import { loadLibc } from '../device/libc.js';
-import { Segment } from '../device/segment.js';
+import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
-import type { EngineThreadData } from './start-thread.js';
 import type { TcclError } from '../../errors.js';
 import { clockMs } from '../platform/platform.js';
 import { Ending } from '../failure/ending.js';
@@ -27,7 +26,8 @@ import { WatchClock } from '../progress/watch-clock.js';
 import { named, warnNow } from '../warn.js';
 
 /** Data that a rank passes to the thread. */
-export interface NetworkThreadData extends EngineThreadData {
+export interface NetworkThreadData {
+  readonly segment: SegmentInThread;
   readonly team: { readonly address: number; readonly members: readonly number[] };
   readonly members: Members;
   readonly shared: boolean;
@@ -45,6 +45,7 @@ export interface NetworkThreadData extends EngineThreadData {
   readonly takesWarnings: boolean;
   /** Name of the communicator, for warnings. */
   readonly name: string | undefined;
+  readonly buffer: SharedArrayBuffer;
 }
 
 export type ToNetworkThread =

@@ -1,4 +1,3 @@
-import type { TransportsByNic } from './by-nic.js';
 import { StripedTransport } from './striped.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from './transport.js';
 
@@ -9,6 +8,9 @@ export interface Lanes {
   /** The lane of each message, repeated without end: faster NICs may have more turns. */
   readonly turns: readonly number[];
 }
+
+/** Opens a transport over one of this rank's NICs, or leaves the choice to the kernel. */
+type OpenTransport = (nic: string | undefined) => Transport;
 
 /** A transport whose connections go over all lanes to a peer; undefined without lanes. */
 export function inLanes({ nics, turns }: Lanes, over: (nic: string) => Transport): Transport | undefined {
@@ -21,14 +23,16 @@ export class RailsTransport implements Transport {
   readonly name: TransportName;
   readonly size: FifoSize;
   readonly #lanesTo: (peer: number) => Lanes;
-  readonly #transports: TransportsByNic;
+  readonly #open: OpenTransport;
   /** For peers to which no NIC is given. */
   readonly #anyNic: Transport;
+  readonly #byNic = new Map<string, Transport>();
 
-  constructor(lanesTo: (peer: number) => Lanes, transports: TransportsByNic) {
+  /** @param open all that it opens have the same name and size */
+  constructor(lanesTo: (peer: number) => Lanes, open: OpenTransport) {
     this.#lanesTo = lanesTo;
-    this.#transports = transports;
-    this.#anyNic = transports.over();
+    this.#open = open;
+    this.#anyNic = open(undefined);
     this.name = this.#anyNic.name;
     this.size = this.#anyNic.size;
   }
@@ -42,10 +46,16 @@ export class RailsTransport implements Transport {
   }
 
   close(): void {
-    this.#transports.close();
+    for (const transport of [this.#anyNic, ...this.#byNic.values()]) transport.close();
   }
 
   #to(peer: number): Transport {
-    return inLanes(this.#lanesTo(peer), (nic) => this.#transports.over(nic)) ?? this.#anyNic;
+    return inLanes(this.#lanesTo(peer), (nic) => this.#over(nic)) ?? this.#anyNic;
+  }
+
+  #over(nic: string): Transport {
+    const transport = this.#byNic.get(nic) ?? this.#open(nic);
+    this.#byNic.set(nic, transport);
+    return transport;
   }
 }

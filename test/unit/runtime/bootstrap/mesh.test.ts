@@ -7,6 +7,7 @@ import {
 import { Mesh } from '../../../../src/runtime/bootstrap/mesh.js';
 import { Peer } from '../../../../src/runtime/bootstrap/peer.js';
 import { RemoteError } from '../../../../src/errors.js';
+import { packError } from '../../../../src/runtime/failure/transfer.js';
 import { bytes, withRanks } from './ranks.js';
 
 /** Events of a mesh on a connection without another side. */
@@ -50,6 +51,23 @@ it('a rank that aborted because of a loss is reported after it, so that ranks na
   expect(news).toEqual([]);
   second.end(new Error('reset'));
   expect(news).toEqual(['RANK_DIED 2', 'ABORTED 1']);
+});
+
+it('a rank that aborted because of a loss that no other rank has seen brings the loss as the reason', async () => {
+  const mesh = new Mesh(0, 4, () => Promise.reject(new Error('unreachable')));
+  const first = heard(mesh, 1);
+  const waiting = mesh.take(1, { space: 0, number: 7 }).catch((error: unknown) => error);
+  const death = packError(new RemoteError('RANK_DIED', 'rank 2 cannot be reached from here', { rank: 2 }));
+  first.notice?.(JSON.stringify({ kind: 'aborted', rank: 1, reason: death.message, death }));
+  first.end(new Error('reset'));
+  expect(await waiting).toMatchObject({ code: 'RANK_DIED', rank: 2, message: death.message });
+  // Of its own loss, a rank knows better.
+  const lost = new Mesh(2, 4, () => Promise.reject(new Error('unreachable')));
+  const other = heard(lost, 1);
+  const own = lost.take(1, { space: 0, number: 7 }).catch((error: unknown) => error);
+  other.notice?.(JSON.stringify({ kind: 'aborted', rank: 1, reason: death.message, death }));
+  other.end(new Error('reset'));
+  expect(await own).toMatchObject({ code: 'ABORTED', rank: 1 });
 });
 
 it('a message to a rank whose goodbye has arrived on one of two connections fails with CLOSED', async () => {
