@@ -51,15 +51,16 @@ async function defaultDevice(): Promise<GpuDevice> {
   if (gpu === undefined) {
     throw new InvalidUsageError(
       'UNSUPPORTED',
-      'webgpu: there is no navigator.gpu here: browsers have it in pages of https or localhost (Chromium on Linux with ' +
-        "--enable-unsafe-webgpu), older Denos with --unstable-webgpu; in Node.js, pass a device of npm's webgpu",
+      'webgpu: there is no navigator.gpu here: browsers with WebGPU have it in pages of https or localhost, older Denos with ' +
+        "--unstable-webgpu; in Node.js, pass a device of npm's webgpu; without WebGPU, pass arrays of the host to calls of comm",
     );
   }
   const adapter = await gpu.requestAdapter();
   if (adapter === null) {
     throw new InvalidUsageError(
       'UNSUPPORTED',
-      'webgpu: WebGPU finds no adapter: install a driver of the GPU, or allow a software one (lavapipe, SwiftShader)',
+      'webgpu: WebGPU finds no adapter: install a driver of the GPU, or allow a software one (lavapipe, SwiftShader); ' +
+        'Chromium on Linux needs --enable-unsafe-webgpu',
     );
   }
   try {

@@ -99,7 +99,8 @@ describe.skipIf(missing)(`buffers of WebGPU in a page${missing}`, () => {
   });
 
   it('all ranks get the error of a rank without an adapter, and the communicator goes on', async () => {
-    const reason = 'WebGPU finds no adapter: install a driver of the GPU, or allow a software one (lavapipe, SwiftShader)';
+    const reason =
+      'WebGPU finds no adapter: install a driver of the GPU, or allow a software one (lavapipe, SwiftShader); Chromium on Linux needs --enable-unsafe-webgpu';
     const results = await run(
       2,
       `if (comm.rank === 1) navigator.gpu.requestAdapter = async () => null;
@@ -120,6 +121,8 @@ describe.skipIf(missing)(`a browser without WebGPU${missing}`, () => {
       `Object.defineProperty(navigator, 'gpu', { value: undefined });
       postMessage(await webgpu(comm).catch(({ code, message }) => code + ': ' + message));`,
     );
-    expect(said).toMatch(/^UNSUPPORTED: webgpu: there is no navigator.gpu here: browsers have it in pages of https or localhost/);
+    expect(said).toMatch(
+      /^UNSUPPORTED: webgpu: there is no navigator.gpu here: browsers with WebGPU have it in pages of https or localhost/,
+    );
   });
 });

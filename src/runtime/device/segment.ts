@@ -2,23 +2,23 @@ import { closeSync, openSync } from '#platform/files';
 import { counted } from '../../counted.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, SystemError } from '../../errors.js';
-import { availableMemory } from './available-memory.js';
 import { Board } from './board.js';
 import { BOARD_BYTES } from './board-layout.js';
 import { collectGarbage } from './collect-garbage.js';
 import { Heap } from './heap.js';
 import { instantiateKernels, type Arithmetic, type Kernels } from './kernels/kernels.js';
 import type { Libc } from './libc.js';
+import { Lingering } from './lingering.js';
 import { MachineCode } from '#seam/device/machine-code/machine-code';
 import type { MemoryUse, SegmentMemory } from './memory-use.js';
 import type { PeerMemory } from './peer-memory.js';
 import { lockLine, RankLines, rankStates, type MemoryFile } from './rank-lines.js';
+import { Reservation } from './reservation.js';
 import { placeOf, SharedArrays } from './shared-arrays.js';
-import { createMemory, leaveMemory, PAGE_BYTES, showBeginning } from './shared-memory.js';
+import { createMemory, leaveMemory, showBeginning } from './shared-memory.js';
 import { ParkedRanks } from './parked-ranks.js';
 import { teamBytes } from './team-layout.js';
 import { arrayNames, isArrayClass, type AllocatedArray, type NumericArrayConstructor, type TypedArray } from './types.js';
-import { clockMs } from '../platform/platform.js';
 
 const LINE = 64;
 const PAGE = 4096;
@@ -27,22 +27,12 @@ const HEAP_ALIGNMENT = 2 ** 21;
 /** Most ranks of one segment (their states and address tables have fixed places). */
 export const MAX_LOCAL_RANKS = 256;
 
-/** Memory that is never allocated, so that the machine stays alive. */
-const MEMORY_MARGIN = 64 * 2 ** 20;
-/**
- * Time that a rank relies on a reading of the available memory, and the share of it that the ranks of a host may take
- * meanwhile: a reading takes 100 µs.
- */
-const AVAILABLE_FOR_MS = 100;
-const AVAILABLE_PART = 1 / 16;
 /**
  * Arrays that are allocated before the garbage collector runs, if no more are in use than these, and the part of a rank's heap
  * that they are at most. To fill so much memory with zeros takes ten times as long.
  */
 const UNCOLLECTED_BYTES = 256 * 2 ** 20;
 const UNCOLLECTED_PART = 1 / 4;
-/** Number of postponed actions to check at a time: if one rank is slow, the others may have thousands. */
-const LOOKS = 8;
 
 /** Memory below a segment; see the factories. */
 interface Backing {
@@ -120,18 +110,12 @@ export class Segment {
   #usedWhenCollected = 0;
   /** Users of arrays. */
   readonly #users = new Set<MemoryUser>();
-  /** Actions for later, when others no longer use some memory. */
-  #lingering: { readonly isTime: () => boolean; readonly action: () => void }[] = [];
-  /** Time until which this rank may allocate without a new reading of the available memory, and how much. */
-  #trustedUntilMs = 0;
-  #trustedBytes = 0;
+  readonly #lingering = new Lingering();
+  readonly #reservation: Reservation;
   /** True if the event loop should turn, so that the next allocation can collect the arrays of this turn. */
   isCollectionDue = false;
   /** Number of communicators of this rank that use the segment. */
   communicators = 0;
-  /** Moves this thread to the NUMA node for its memory; the returned function moves it back. */
-  #goHome: () => () => void = () => () => undefined;
-  #reservedTo: number;
   /** True in a thread beside the rank's own. */
   readonly #isBeside: boolean;
   #closed = false;
@@ -171,16 +155,21 @@ export class Segment {
     const from = heapsFrom + localRank * heapBytes;
     this.#collectBeyond = Math.min(UNCOLLECTED_BYTES, heapBytes * UNCOLLECTED_PART);
     this.board = new Board(this.buffer, boards + localRank * BOARD_BYTES);
+    const reservationFrom = (first: number): Reservation => {
+      const { file, shown } = backing;
+      return new Reservation({ bytes: this.bytes, nLocalRanks, from: first, file, shown, remedy: () => this.#remedy('staging') });
+    };
     if (thread !== undefined) {
       this.heap = new Heap(thread.heap.from, thread.heap.to);
-      this.#reservedTo = thread.heap.to;
+      this.#reservation = reservationFrom(thread.heap.to);
       return;
     }
     // Each heap starts nine lines later than its neighbour's, for the same reason as the gaps in heap.ts.
     this.heap = new Heap(from + localRank * 9 * LINE, from + heapBytes);
-    this.#reservedTo = from;
-    this.#reserve(0, localRank === 0 ? controlEnd : 0);
-    if (localRank === 0) Board.announce(this.buffer, nLocalRanks, boards);
+    this.#reservation = reservationFrom(from);
+    if (localRank !== 0) return;
+    this.#reservation.takeBeginning(controlEnd);
+    Board.announce(this.buffer, nLocalRanks, boards);
   }
 
   /**
@@ -277,7 +266,7 @@ export class Segment {
    * back.
    */
   takeMemoryAt(goHome: () => () => void): void {
-    this.#goHome = goHome;
+    this.#reservation.takeAt(goHome);
   }
 
   /**
@@ -300,9 +289,7 @@ export class Segment {
     }
     const bytes = length * type.BYTES_PER_ELEMENT;
     const offset = this.#allocateArray(bytes);
-    const goBack = this.#goHome();
-    this.#view.fill(0, offset, offset + bytes);
-    goBack();
+    this.#reservation.atHome(() => this.#view.fill(0, offset, offset + bytes));
     return this.#arrays.make(type, offset, length);
   }
 
@@ -395,7 +382,7 @@ export class Segment {
       );
     }
     try {
-      this.#reserve(offset, offset + bytes);
+      this.#reservation.take(offset, offset + bytes);
     } catch (error) {
       this.heap.free(offset);
       throw error;
@@ -418,8 +405,7 @@ export class Segment {
 
   /** Runs `action` once `isTime` returns true, which is checked whenever memory is allocated, left or inspected. */
   when(isTime: () => boolean, action: () => void): void {
-    if (isTime()) action();
-    else this.#lingering.push({ isTime, action });
+    this.#lingering.when(isTime, action);
   }
 
   /** Current use of this rank's memory. */
@@ -435,7 +421,7 @@ export class Segment {
       peakBytes: this.heap.peakBytes,
       used,
       mappedBytes: this.bytes,
-      reservedBytes: Math.max(0, this.#reservedTo - this.heap.from),
+      reservedBytes: Math.max(0, this.#reservation.end - this.heap.from),
     };
   }
 
@@ -504,13 +490,12 @@ export class Segment {
 
   /** Runs the actions of `when` that are due. */
   settle(): void {
-    const waiting = this.#lingering.splice(0);
-    for (const { isTime, action } of waiting) this.when(isTime, action);
+    this.#lingering.settle();
   }
 
   /** The same for some of the actions, in turn. */
   settleSome(): void {
-    for (const { isTime, action } of this.#lingering.splice(0, LOOKS)) this.when(isTime, action);
+    this.#lingering.settleSome();
   }
 
   /** Advice for an error of missing memory. */
@@ -522,42 +507,6 @@ export class Segment {
         'or pass ordinary typed arrays, which need no room here'
       );
     return `${open}; ${open === '' ? '' : 'close communicators that are not needed, or '}free arrays`;
-  }
-
-  /** Takes memory from the system up to `to`, in steps, for a range that this rank is the first to use. */
-  #reserve(from: number, to: number): void {
-    const control = from === 0;
-    const start = control ? 0 : Math.max(this.#reservedTo, Math.floor(from / PAGE_BYTES) * PAGE_BYTES);
-    if (to <= start) return;
-    const end = Math.min(this.bytes, Math.ceil(to / PAGE_BYTES) * PAGE_BYTES);
-    const name = `${String(end - start)} bytes of shared memory`;
-    this.#checkAvailable(
-      end - start,
-      (available) => `${name} cannot be allocated: the machine, or this process's control group, has ${String(available)} left`,
-    );
-    const file = this.#backing.file ?? (control ? this.#backing.shown : undefined);
-    const goBack = this.#goHome();
-    try {
-      file?.libc.reserve(file.fd, start, end - start);
-    } catch (error) {
-      throw new SystemError('OUT_OF_MEMORY', `${name} cannot be allocated: ${(error as Error).message}`, { cause: error });
-    } finally {
-      goBack();
-    }
-    if (!control) this.#reservedTo = end;
-  }
-
-  /** Throws if the machine has no room for `bytes`. */
-  #checkAvailable(bytes: number, why: (available: number) => string): void {
-    const nowMs = clockMs();
-    if (nowMs > this.#trustedUntilMs || bytes > this.#trustedBytes) {
-      const available = availableMemory();
-      if (bytes + MEMORY_MARGIN > available)
-        throw new SystemError('OUT_OF_MEMORY', `${why(available)}${this.#remedy('staging')}`);
-      this.#trustedUntilMs = nowMs + AVAILABLE_FOR_MS;
-      this.#trustedBytes = ((available - MEMORY_MARGIN) * AVAILABLE_PART) / this.nLocalRanks;
-    }
-    this.#trustedBytes -= bytes;
   }
 }
 
