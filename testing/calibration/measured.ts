@@ -2,6 +2,7 @@ import { InputError } from '../../src/errors.js';
 import { parametersFromEnvironment } from '../../src/planner/parameters.js';
 import type { ScheduledCollective } from '../../src/planner/schedule/schedule.js';
 import { defaultEnvironment, type Environment } from '../../src/planner/simulate/environment.js';
+import { L40S_BOX, l40sBox, l40sEnvironment } from './boxes.js';
 import type { Measurement } from './fit-physics.js';
 import { machine } from '../../src/planner/topology/catalogue/machines.js';
 import { busFactor, choose } from '../../src/planner/tuning/choose.js';
@@ -139,8 +140,7 @@ function readDomains(text: string, machines: MachineCache): MeasuredCall[] {
   return rowsOf(text, ['system', 'folder_version', 'row_version', 'op', 'gpus', 'type', 'bytes', 'time_us_median']).flatMap(
     (row) => {
       const [system = '', folder = '', version = '', op = '', gpus = '', type = '', bytes = '', time = ''] = row;
-      // Of a box of cards the slots that are used count.
-      const box = system === 'l40s' ? `pcie-${gpus}-l40s` : undefined;
+      const box = system === 'l40s' ? L40S_BOX : undefined;
       const name = box ?? machineOfSystem[system];
       const collective = collectiveNames[op];
       if (name === undefined || collective === undefined) return [];
@@ -152,8 +152,8 @@ function readDomains(text: string, machines: MachineCache): MeasuredCall[] {
           ...machines.of(
             name,
             1,
-            box === undefined ? { gpus: Number(gpus) } : {},
-            {},
+            { gpus: Number(gpus) },
+            box === undefined ? {} : l40sEnvironment(Number(gpus)),
             coveredVersion(version === '' ? folder : version),
           ),
           machine: system,
@@ -300,7 +300,7 @@ class MachineCache {
     if (known === undefined) {
       const { parameters } = parametersFromEnvironment(environment, version);
       const prepared = prepareCluster(
-        { hosts: [{ machine: applyOverrides(machine(name), overrides), count: hosts }] },
+        { hosts: [{ machine: applyOverrides(name === L40S_BOX ? l40sBox() : machine(name), overrides), count: hosts }] },
         parameters,
       );
       const made = planPrepared(prepared, parameters);

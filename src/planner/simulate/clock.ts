@@ -7,7 +7,7 @@ import { Waits } from './waits.js';
 /** Times at which workers were done. */
 interface Finished {
   readonly endUs: Float64Array;
-  /** Time in which each connection's messages used its share of a NIC. */
+  /** Time in which each connection's messages used its share of a NIC or of PCI links. */
   readonly wireUs: Float64Array;
 }
 

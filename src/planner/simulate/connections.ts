@@ -6,7 +6,7 @@ import { measuredPhysics } from './physics.js';
 import { blockGBps, type Conditions, connectionRates } from './rates.js';
 import { media, type Route } from './routes.js';
 import { type SharedLinks, sharedCapacityGBps, sharedLinks } from './shared-links.js';
-import { aloneAtNic, type ConnectionTiming, type Timing, timingOf } from './timing.js';
+import { aloneOnLinks, type ConnectionTiming, timingOf } from './timing.js';
 
 /** Connections of all calls that are done in the same way, whatever their size, with the links of each. */
 export class CallConnections {
@@ -38,7 +38,7 @@ export class CallConnections {
     if (kept?.physics === physics && kept.environment === environment) return kept;
     const plan = this.#plan;
     const timing = timingOf(this, connectionRates(this.#shared, this.routes, plan, conditions), plan, conditions);
-    const alone = plan.kind === 'ring' ? aloneAtNic(timing) : undefined;
+    const alone = plan.kind === 'ring' ? aloneOnLinks(timing) : undefined;
     return (this.#costs = { physics, environment, blockRate: 1000 * blockGBps(plan, conditions), timing, alone });
   }
 
@@ -57,6 +57,6 @@ interface ConnectionCosts extends Pick<Conditions, 'physics' | 'environment'> {
   /** Throughput of a thread block, bytes a µs. */
   readonly blockRate: number;
   readonly timing: ConnectionTiming;
-  /** The same with a NIC for each connection; only for rings whose channels share NICs. */
-  readonly alone: Pick<Timing, 'wireRate' | 'stepUs'> | undefined;
+  /** The same with NICs and PCI links for each connection; only for rings whose channels share them. */
+  readonly alone: ReturnType<typeof aloneOnLinks>;
 }

@@ -28,12 +28,13 @@ export interface WireUse {
  * that wait for either. Flat arrays and plain loops, because this is the inner loop of a simulation.
  */
 export class Fifos {
-  /** Time in which each connection's messages used its share of a NIC. */
+  /** Time in which each connection's messages used its share of a NIC or of PCI links. */
   readonly wireUs: Float64Array;
   /** Costs, copied because timings have objects of several shapes, which are slow to read in a loop. */
   readonly #readRate: Float64Array;
   readonly #writeRate: Float64Array;
   readonly #wireRate: Float64Array;
+  readonly #sharedRate: Float64Array;
   readonly #stepUs: Float64Array;
   readonly #sendUs: Float64Array;
   readonly #latencyUs: Float64Array;
@@ -60,6 +61,7 @@ export class Fifos {
     this.#readRate = timing.readRate;
     this.#writeRate = timing.writeRate;
     this.#wireRate = timing.wireRate;
+    this.#sharedRate = timing.sharedRate;
     this.#stepUs = timing.stepUs;
     this.#sendUs = timing.sendUs;
     this.#latencyUs = timing.latencyUs;
@@ -131,6 +133,7 @@ export class Fifos {
         const latency = this.#latencyUs[number] ?? 0;
         this.#firstArrival[slot] = startUs + slice.overheadUs + latency;
         this.#lastArrival[slot] = endUs + latency;
+        this.wireUs[number] = (this.wireUs[number] ?? 0) + slice.bytes / (this.#sharedRate[number] ?? Infinity);
         wires?.push({ connection: number, startUs, endUs });
       } else {
         this.#putOnNic(number, slot, slice, wires);

@@ -58,12 +58,12 @@ export const commonParameters = {
     most: 1,
     meaning: 'all-to-all: payload of an NVLink whose data go to several GPUs at once, by that of a ring',
   },
-  pciPayload: { unit: 'ratio', least: 0.7, most: 1.3, meaning: 'payload of a PCI link by what NCCL counts for it' },
+  pciPayload: { unit: 'ratio', least: 0.7, most: 1.3, meaning: 'payload of a PCI link to a NIC by what NCCL counts for it' },
   pciStorePayload: {
     unit: 'ratio',
     least: 0.7,
     most: 1.3,
-    meaning: 'the same where GPUs of compute capability 12 store into each other’s memory (RTX PRO 6000)',
+    meaning: 'the same where kernels store into memory of other GPUs or of the host: packets of 128 bytes',
   },
   netPayload: {
     unit: 'ratio',
@@ -104,7 +104,7 @@ export const commonParameters = {
   },
   pairsSetupUs: { unit: 'us', least: -4, most: 6, meaning: 'send and receive: what a kernel needs to begin with, beyond others' },
   pairsPeerUs: { unit: 'us', least: 0, most: 1.5, meaning: 'send and receive: the same for each peer beyond the first' },
-  shmHopUs: { unit: 'us', least: 0.5, most: 8, meaning: 'a hop through memory of the host, beyond one over NVLink' },
+  shmHopUs: { unit: 'us', least: 0, most: 8, meaning: 'a hop through memory of the host, beyond one over NVLink' },
   launchCallUs: { unit: 'us', least: 1, most: 10, meaning: 'what a thread that launches on several GPUs needs for each' },
   netStepUs: { unit: 'us', least: 0, most: 0.15, meaning: 'what a NIC needs for each message besides its bytes' },
   netSendUs: {
@@ -252,8 +252,8 @@ export const measuredPhysics: Physics = {
     nvlinkPayload: 0.831,
     nvlinkSpread: 0.913,
     pciPayload: 1.15,
-    // Not fitted: what three hosts with eight or seven RTX PRO 6000 reach (docs/notes/simulate.md).
-    pciStorePayload: 0.9,
+    // Not fitted: what L40S and RTX PRO 6000 reach (docs/notes/simulate.md).
+    pciStorePayload: 0.87,
     netPayload: 0.98,
     operandCost: 0.105,
     byteSumCost: 0.176,
@@ -263,7 +263,8 @@ export const measuredPhysics: Physics = {
     pairsSliceRatio: 0.435,
     pairsSetupUs: 0.437,
     pairsPeerUs: 0.309,
-    shmHopUs: 2,
+    // Not fitted: four L40S (docs/notes/simulate.md).
+    shmHopUs: 0.5,
     launchCallUs: 4.07,
     netStepUs: 0.104,
     netSendUs: 1.47,

@@ -40,15 +40,12 @@ export interface LinkUse {
 }
 
 /** Data on a link, where its payload depends on them. */
-interface LinkTraffic {
+export interface LinkTraffic {
   /** True if each rank sends to several others at once. */
   readonly isSpread?: boolean;
   /** True if a NIC reads or writes them. */
   readonly isNet?: boolean;
 }
-
-/** First compute capability × 10 of Blackwell for workstations, whose GPUs meet on PCIe. */
-const WORKSTATION_BLACKWELL = 120;
 
 /** More than NCCL has channels. */
 const MOST_CHANNELS = 128;
@@ -175,7 +172,7 @@ export class Routes {
           (isSpread ? common.nvlinkSpread : 1)
         );
       case LinkType.PCI:
-        return gbps * (!isNet && this.#smOf(node) >= WORKSTATION_BLACKWELL ? common.pciStorePayload : common.pciPayload);
+        return gbps * (isNet ? common.pciPayload : common.pciStorePayload);
       case LinkType.NET: {
         const net = [system.links.from[link], system.links.to[link]].map((vertex) => system.nodes[vertex ?? -1]);
         const port = net.find((end) => end?.type === NodeType.NET);
@@ -190,6 +187,11 @@ export class Routes {
   nicGBps(uses: readonly LinkUse[], physics: Physics): number {
     const nics = uses.filter(({ node, link }) => this.#machine(node).system.links.type[link] === LinkType.NET);
     return nics.length === 0 ? 0 : Math.min(...nics.map((use) => this.capacityGBps(use, physics)));
+  }
+
+  /** GB/s of the slowest link on the way. */
+  narrowestGBps(uses: readonly LinkUse[], physics: Physics): number {
+    return Math.min(...uses.map((use) => this.capacityGBps(use, physics)));
   }
 
   /** `GPU 3 > NVSwitch`, `GPU 3 > PCI`: the ends of a link; numbers of GPUs and NICs are those of the machine. */

@@ -32,7 +32,7 @@ import { joined, kernelLaunchUs, startUs, withLaunches } from './launch.js';
 import { timeByPeriods } from './periods.js';
 import { measuredPhysics, type Physics } from './physics.js';
 import type { Conditions } from './rates.js';
-import { type LinkUse, type Route, Routes, type SimulatedCluster } from './routes.js';
+import { type LinkTraffic, type LinkUse, type Route, Routes, type SimulatedCluster } from './routes.js';
 import { smallerClusters, smallerTrees, timeOfLarge, withHosts } from './smaller.js';
 import { timingOfWorkers } from './timing.js';
 import { windowCallUs } from './windows.js';
@@ -140,10 +140,10 @@ export class Simulator {
   }
 
   /** Name of a route's link, and GB/s that it carries; undefined where it has no limit. */
-  describeLink({ node, link }: Pick<LinkUse, 'node' | 'link'>, physics = measuredPhysics): LinkDescription | undefined {
+  describeLink(use: Pick<LinkUse, 'node' | 'link'> & LinkTraffic, physics = measuredPhysics): LinkDescription | undefined {
     const { routes } = this.#ofCluster;
-    const gbps = routes.capacityGBps({ node, link }, physics);
-    return gbps === Infinity ? undefined : { name: routes.linkName({ node, link }), gbps };
+    const gbps = routes.capacityGBps(use, physics, use);
+    return gbps === Infinity ? undefined : { name: routes.linkName(use), gbps };
   }
 
   /** The schedule of a call as NCCL does it; undefined where it has nothing to choose from, and for one rank. */
@@ -337,7 +337,8 @@ export class Simulator {
     const fair = runClock(workers, connections, timing);
     const fairUs = latestOf(fair.endUs);
     if (alone === undefined) return keep(fairUs);
-    // Channels of a ring use each other's share of a NIC while they wait. So a call takes the time of the NIC or of its steps,
+    // Channels of a ring use each other's share of a NIC or of PCI links while they wait. So a call takes their time or that of
+    // its steps,
     // whichever is longer. In trees a rank sends the same data to two others at the same time, so they share the NIC.
     const aloneUs = latestOf(runClock(workers, connections, { ...timing, ...alone }).endUs);
     return keep(Math.min(fairUs, joined(latestOf(fair.wireUs), aloneUs, physics.common.netCrowding)));

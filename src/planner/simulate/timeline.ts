@@ -76,15 +76,16 @@ function recorded(
   const slices: TimelineSlice[] = [];
   const numbers = new Map<Worker, number>();
   const workersOfRank = new Map<number, number>();
-  const uses = new Map<number, { readonly node: number; readonly link: number; readonly used: [number, number, number][] }>();
+  const uses = new Map<number, LinkUses>();
   let endUs = 0;
   const simulated = simulate((worker, slice, { connections, routes, wireBytes }) => {
     endUs = Math.max(endUs, slice.endUs);
     for (const { connection, startUs, endUs: end } of slice.wires) {
-      for (const { node, link, weight } of routes[connection]?.uses ?? []) {
+      const { uses: links = [], medium } = routes[connection] ?? {};
+      for (const { node, link, weight } of links) {
         const key = node * 65_536 + link;
         let use = uses.get(key);
-        if (use === undefined) uses.set(key, (use = { node, link, used: [] }));
+        if (use === undefined) uses.set(key, (use = { node, link, isNet: medium === 'net', used: [] }));
         use.used.push([startUs, end, slice.bytes * weight * wireBytes]);
       }
     }
@@ -111,11 +112,11 @@ function recorded(
   if (simulated === undefined) return undefined;
   const stepUs = endUs / LOAD_STEPS;
   const start = simulated.launchUs;
-  const links = [...uses.values()].flatMap(({ node, link, used }): TimelineLink[] => {
-    const known = simulator.describeLink({ node, link }, physics);
+  const links = [...uses.values()].flatMap(({ used, ...use }): TimelineLink[] => {
+    const known = simulator.describeLink(use, physics);
     if (known === undefined) return [];
     const load = loadOf(used, stepUs, known.gbps * 1000);
-    return [{ node, ...known, load, meanLoad: load.reduce((sum, each) => sum + each, 0) / LOAD_STEPS }];
+    return [{ node: use.node, ...known, load, meanLoad: load.reduce((sum, each) => sum + each, 0) / LOAD_STEPS }];
   });
   return {
     simulated,
@@ -123,6 +124,15 @@ function recorded(
     links: links.sort((a, b) => b.meanLoad - a.meanLoad),
     stepUs,
   };
+}
+
+/** Data on one directed link of one node: start and end, µs, and bytes. */
+interface LinkUses {
+  readonly node: number;
+  readonly link: number;
+  /** True if a NIC reads or writes them. */
+  readonly isNet: boolean;
+  readonly used: [number, number, number][];
 }
 
 function deedOf({ receive, input, send, output }: Move): TimelineSlice['what'] {

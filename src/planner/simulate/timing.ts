@@ -1,6 +1,6 @@
 import { NETWORK_RANK, type ScheduledConnection, type Worker } from '../schedule/schedule.js';
 import type { Protocol } from '../tuning/names.js';
-import type { CallPlan } from './call-plan.js';
+import { type CallPlan, wireBytes } from './call-plan.js';
 import { networkExtraUs } from './environment.js';
 import { blockGBps, type Conditions } from './rates.js';
 import type { Route } from './routes.js';
@@ -14,6 +14,8 @@ export interface Timing {
   readonly readRate: Float64Array;
   /** Rate of the NIC behind a connection; infinite without one. */
   readonly wireRate: Float64Array;
+  /** Rate at which a connection uses its share of a NIC or of PCI links; infinite where it uses neither. */
+  readonly sharedRate: Float64Array;
   /** Additional time of a NIC for each message, by connection. */
   readonly stepUs: Float64Array;
   /** Additional time of a slice's sender, by connection: it notifies the proxy of a NIC. */
@@ -46,8 +48,8 @@ interface Slicing {
 
 /** Timing of all calls that use the same connections; `sumCost` and `copyRate` depend on the call. */
 export interface ConnectionTiming extends Omit<Timing, 'copyRate' | 'sumCost'> {
-  /** Rate of the slowest NIC on the way, all connections together; 0 without a NIC. */
-  readonly nicRate: Float64Array;
+  /** Rate that a connection would have on that NIC or on those links alone; 0 where it uses neither. */
+  readonly aloneRate: Float64Array;
 }
 
 /** Connections, the route of each, and the number of ranks that are simulated. */
@@ -79,13 +81,15 @@ export function timingOf(
   const writeRate = new Float64Array(count);
   const readRate = new Float64Array(count).fill(Infinity);
   const wireRate = new Float64Array(count).fill(Infinity);
-  const nicRate = new Float64Array(count);
+  const sharedRate = new Float64Array(count).fill(Infinity);
+  const aloneRate = new Float64Array(count);
   const stepUs = new Float64Array(count);
   const sendUs = new Float64Array(count);
   const latencyUs = new Float64Array(count);
   const writers = plan.isPairs ? messagesOfBlock(connections, ranks, 'from') : undefined;
   const readers = plan.isPairs ? messagesOfBlock(connections, ranks, 'to') : undefined;
   const hop = hopUs(plan, conditions);
+  const wire = wireBytes(plan.protocol);
   const blockRate = 1000 * blockGBps(plan, conditions);
   const isSimpleRing = plan.kind === 'ring' && plan.protocol === 'Simple';
   const writersRate = isSimpleRing
@@ -98,8 +102,8 @@ export function timingOf(
     if (medium === 'net') {
       const nic = nicRateOf(uses, conditions);
       writeRate[number] = writersRate / (writers?.[number] ?? 1);
-      wireRate[number] = rate;
-      nicRate[number] = nic;
+      wireRate[number] = sharedRate[number] = rate;
+      aloneRate[number] = nic;
       // Messages of all connections, and their additional costs, take turns at a NIC.
       stepUs[number] = common.netStepUs * Math.max(1, nic / rate);
       // With LL, the flags notify the proxy.
@@ -107,13 +111,17 @@ export function timingOf(
       latencyUs[number] = netLatencyUs(connection, plan, conditions);
     } else {
       writeRate[number] = rate;
+      if (medium === 'pci' || medium === 'shm') {
+        sharedRate[number] = rate;
+        aloneRate[number] = Math.min(blockRate, (1000 * conditions.routes.narrowestGBps(uses, conditions.physics)) / wire);
+      }
       latencyUs[number] =
         hop * (arrivalOf(plan) === 'Simple' ? 1 : 1 - common.flagShare) + (medium === 'shm' ? common.shmHopUs : 0);
     }
   });
   const sliceUs = sliceUsOf(plan, hop, conditions);
   return {
-    ...{ writeRate, readRate, wireRate, nicRate, stepUs, sendUs, latencyUs, creditUs: latencyUs, sliceUs },
+    ...{ writeRate, readRate, wireRate, sharedRate, aloneRate, stepUs, sendUs, latencyUs, creditUs: latencyUs, sliceUs },
     // Scatter and gather serve all heads in one slice.
     copySliceUs: sliceUs / plan.inTurn,
     operandCost: plan.isSwitch || plan.isPairs ? 0 : common.operandCost,
@@ -136,14 +144,17 @@ export function timingOfWorkers(
   return { ...timing, sumCost, copyRate };
 }
 
-/** The costs that change if each connection has a NIC of its own; undefined where none share one. */
-export function aloneAtNic({ wireRate, stepUs, nicRate }: ConnectionTiming): Pick<Timing, 'wireRate' | 'stepUs'> | undefined {
-  if (!wireRate.some((rate, number) => rate !== Infinity && (nicRate[number] ?? 0) > 1.01 * rate)) return undefined;
+/** The costs that change if each connection has NICs and PCI links of its own; undefined where none share one. */
+export function aloneOnLinks(timing: ConnectionTiming): Pick<Timing, 'writeRate' | 'wireRate' | 'stepUs'> | undefined {
+  const { writeRate, wireRate, sharedRate, aloneRate, stepUs } = timing;
+  if (!sharedRate.some((rate, number) => (aloneRate[number] ?? 0) > 1.01 * rate)) return undefined;
   const share = (number: number) => {
-    const [rate, whole] = [wireRate[number] ?? Infinity, nicRate[number] ?? 0];
-    return rate === Infinity || whole <= rate ? 1 : rate / whole;
+    const [rate, whole] = [sharedRate[number] ?? Infinity, aloneRate[number] ?? 0];
+    return whole <= rate ? 1 : rate / whole;
   };
+  const hasNic = (number: number) => wireRate[number] !== Infinity;
   return {
+    writeRate: writeRate.map((rate, number) => (hasNic(number) ? rate : rate / share(number))),
     wireRate: wireRate.map((rate, number) => rate / share(number)),
     stepUs: stepUs.map((us, number) => us * share(number)),
   };

@@ -16,6 +16,7 @@ import { diagnose } from '../../../src/planner/topology/doctor/diagnose.js';
 import { parseXml } from '../../../src/planner/topology/xml/parse.js';
 import type { XmlElement } from '../../../src/planner/topology/xml/tree.js';
 import { tune } from '../../../src/planner/tuning/tune.js';
+import { l40sBox, l40sEnvironment } from '../../../testing/calibration/boxes.js';
 
 // Machines and measurements of public threads; each test names its source.
 
@@ -203,6 +204,19 @@ it('eight RTX PRO 6000 below switches store 42 GB/s over PCIe (voipmonitor/rtx6k
   const timeUs = (bytes: number) => ((bytes / eight(bytes) / 1000) * 2 * 7) / 8;
   expect(Math.abs(timeUs(256) / 24.6 - 1)).toBeLessThan(0.1);
   expect(Math.abs(timeUs(1024) / 24.1 - 1)).toBeLessThan(0.1);
+});
+
+it('L40S that share one slot share what it carries (ai-dynamo/aiconfigurator, nccl 2.27.3, l40s)', () => {
+  const gpus = (count: number) => applyOverrides(l40sBox(), { gpus: count });
+  const box = (count: number, bytes: number) => busGBps(gpus(count), 1, bytes, '2.27.3', l40sEnvironment(count));
+  // Bus bandwidth of an all-reduce as measured: two reach the slot's, and four of them a quarter each.
+  for (const [count, bytes, gbps] of [
+    [2, 2 ** 22, 18.94],
+    [2, 2 ** 29, 20.11],
+    [4, 2 ** 22, 5.09],
+    [4, 2 ** 29, 5.16],
+  ] as const)
+    expect(Math.abs(box(count, bytes) / gbps - 1), `${count} GPUs, ${bytes} bytes`).toBeLessThan(0.1);
 });
 
 it('GeForce cards of laptops have their names and no P2P', () => {

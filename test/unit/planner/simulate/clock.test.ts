@@ -10,6 +10,7 @@ function timingOf(count: number): Timing {
     writeRate: all(10),
     readRate: all(10),
     wireRate: all(Infinity),
+    sharedRate: all(Infinity),
     stepUs: all(0),
     sendUs: all(0),
     latencyUs: all(0),
