@@ -95,6 +95,7 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
     case 'nvlsSliceUs':
     case 'nvlsSetupUs':
       return way === 'NVLS';
+    case 'nvlsBlocks':
     case 'nvlsTreeRatio':
       return false;
     case 'nvlinkPayload':
@@ -143,7 +144,7 @@ function byClock(value: number, { unit }: PhysicsParameter, generation: Generati
  * Start of the fit, the same for all generations by clock, so that a fit without a machine knows nothing of it. Round
  * figures of what NVIDIA's and others' microbenchmarks of such GPUs have at 1.7 GHz.
  */
-const startingCycles: Readonly<Record<GenerationParameter, number>> = {
+const startingCycles: Readonly<Record<Exclude<GenerationParameter, UnfittedParameter>, number>> = {
   launchUs: 6 * 1.7,
   llHopUs: 1.7,
   ll128HopUs: 2.5 * 1.7,
@@ -154,30 +155,37 @@ const startingCycles: Readonly<Record<GenerationParameter, number>> = {
   copyBlockGBps: 25 / 1.7,
   netBlockGBps: 20 / 1.7,
   nvlsBlockGBps: 17 / 1.7,
-  nvlsTreeRatio: 1,
   nvlsHopUs: 3 * 1.7,
   nvlsSliceUs: 3 * 1.7,
   nvlsSetupUs: 5 * 1.7,
 };
 
+type UnfittedParameter = 'nvlsBlocks' | 'nvlsTreeRatio';
+
 /**
- * Not fitted: measurements of Hopper show no loss, and of Blackwell two racks of GB300 are the only ones whose NICs are not the
- * limit.
+ * Not fitted. `nvlsTreeRatio`: measurements of Hopper show no loss, and of Blackwell two racks of GB300 are the only ones whose
+ * NICs are not the limit. `nvlsBlocks`: 32 channels of two GB200 trays move no more than 24 of B200, and NCCL itself begins 24
+ * since 2.27.3; elsewhere the most that NCCL begins.
  */
-const NVLS_TREE_RATIO: Partial<Record<Generation, number>> = { blackwell: 0.58 };
+const unfitted: Readonly<Record<UnfittedParameter, Readonly<Record<Generation, number>>>> = {
+  nvlsBlocks: { volta: 32, ampere: 32, hopper: 32, blackwell: 24 },
+  nvlsTreeRatio: { volta: 1, ampere: 1, hopper: 1, blackwell: 0.58 },
+};
 
 export const startingPhysics: Physics = {
   of: Object.fromEntries(
     generations.map((generation) => [
       generation,
-      Object.fromEntries(
-        (Object.entries(startingCycles) as [GenerationParameter, number][]).map(([name, value]) => [
-          name,
-          name === 'nvlsTreeRatio'
-            ? (NVLS_TREE_RATIO[generation] ?? value)
-            : value / byClock(1, generationParameters[name], generation),
-        ]),
-      ),
+      {
+        ...Object.fromEntries(
+          (Object.entries(startingCycles) as [GenerationParameter, number][]).map(([name, value]) => [
+            name,
+            value / byClock(1, generationParameters[name], generation),
+          ]),
+        ),
+        nvlsBlocks: unfitted.nvlsBlocks[generation],
+        nvlsTreeRatio: unfitted.nvlsTreeRatio[generation],
+      },
     ]),
   ) as Physics['of'],
   common: {
@@ -234,7 +242,7 @@ interface Variable {
 
 function variables(): Variable[] {
   const own = (Object.entries(generationParameters) as [GenerationParameter, PhysicsParameter][])
-    .filter(([base]) => base !== 'nvlsTreeRatio')
+    .filter(([base]) => !(base in unfitted))
     .flatMap(([base, parameter]) =>
       fitted.map((generation) => ({ name: `${base}.${generation}` as const, parameter, generation, base })),
     );

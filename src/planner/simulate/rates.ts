@@ -19,11 +19,12 @@ export interface Conditions {
 }
 
 /** Throughput of a thread block; of messages between pairs, half of its warps send and half receive. */
-export function blockGBps({ isPairs, isSwitch, isTree, protocol }: CallPlan, { physics, generation }: Conditions): number {
+export function blockGBps(plan: CallPlan, { physics, generation }: Conditions): number {
+  const { isPairs, isSwitch, isTree, protocol, nChannels } = plan;
   const own = physics.of[generation];
   const { common } = physics;
   if (isPairs) return common.pairsBlockRatio * (protocol === 'Simple' ? own.copyBlockGBps : own.llBlockGBps);
-  if (isSwitch) return own.nvlsBlockGBps * (isTree ? own.nvlsTreeRatio : 1);
+  if (isSwitch) return own.nvlsBlockGBps * (isTree ? own.nvlsTreeRatio : Math.min(1, own.nvlsBlocks / nChannels));
   return { LL: own.llBlockGBps, LL128: own.ll128BlockGBps, Simple: own.copyBlockGBps }[protocol];
 }
 

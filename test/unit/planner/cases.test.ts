@@ -219,6 +219,15 @@ it('L40S that share one slot share what it carries (ai-dynamo/aiconfigurator, nc
     expect(Math.abs(box(count, bytes) / gbps - 1), `${count} GPUs, ${bytes} bytes`).toBeLessThan(0.1);
 });
 
+it('32 channels of NVLink SHARP on two GB200 trays move no more than 24 (oracle-quickstart/oci-hpc-oke, README.md)', () => {
+  for (const [bytes, gbps] of [
+    [2 ** 28, 673.7],
+    [2 ** 30, 738.6],
+    [2 ** 33, 840.5],
+  ] as const)
+    expect(Math.abs(busGBps(machine('gb200-nvl8'), 1, bytes, '2.26.6') / gbps - 1), `${bytes} bytes`).toBeLessThan(0.1);
+});
+
 it('GeForce cards of laptops have their names and no P2P', () => {
   const { model, device } = { model: gpuOfProduct('NVIDIA GeForce RTX 5080 Laptop GPU'), device: 0x2c19n };
   expect(model?.id).toBe('rtx5080');
