@@ -96,6 +96,12 @@ function* ofTypes(): Generator<[string, Pure]> {
     yield [`selp.${type}`, pure(`${bits} ${bits} ${bits} pred`, (a: Value, b: Value, c: number) => (c ? a : b))];
     if (!type.startsWith('u')) yield [`neg.${type}`, pure(`${type} ${type}`, (a: Value) => -a)];
     if (type.startsWith('f')) {
+      // Without a rounding, a GPU may join a product and a sum; these do not.
+      yield [`add.${type}`, pure(`${type} ${type} ${type}`, (a: number, b: number) => a + b)];
+      yield [`sub.${type}`, pure(`${type} ${type} ${type}`, (a: number, b: number) => a - b)];
+      yield [`mul.${type}`, pure(`${type} ${type} ${type}`, (a: number, b: number) => a * b)];
+      for (const [name, run] of Object.entries(comparisons))
+        yield [`setp.${name}u.${type}`, pure(`pred ${type} ${type}`, (a: number, b: number) => isNan(a, b) | run(a, b))];
       yield [`mov.${type}`, pure(`${bits} ${bits}`, (a: Value) => a)];
       continue;
     }
