@@ -9,8 +9,8 @@
 export const levels = [75, 80, 89, 90] as const;
 export type Level = (typeof levels)[number];
 
-/** Architectures of GPUs in servers and workstations that CUDA 13 compiles for, by the number in `sm_75`. */
-export const targets = [75, 80, 86, 89, 90, 100, 103, 120] as const;
+/** Architectures of all GPUs that CUDA 13 compiles for, by the number in `sm_75`: servers, workstations, Jetson and Spark. */
+export const targets = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121] as const;
 export type Target = (typeof targets)[number];
 
 /** The first version of PTX that has all instructions of the level, which an older driver may not know. */
