@@ -48,7 +48,7 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   readonly #allocated = new Map<bigint, Shared | undefined>();
   readonly #free: (pointer: bigint) => void;
   /** Released memory: to name in the next call, named in the last one, and named before. */
-  #released: { readonly pointer: bigint; readonly number: number }[] = [];
+  #released: { readonly pointer: bigint; readonly number: number | undefined }[] = [];
   #named: bigint[] = [];
   #closed: bigint[] = [];
   #nextNumber = 1;
@@ -128,19 +128,22 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
    * it.
    */
   retire(pointer: bigint): boolean {
-    if (this.#isPending && !this.#isAbandoned) this.#synchronize();
     const shared = this.#allocated.get(pointer);
     this.#allocated.delete(pointer);
-    if (this.#isOver || (shared === undefined && !this.#isStuck)) return false;
-    if (shared !== undefined) this.#released.push({ pointer, number: shared.number });
+    if (this.#isOver || (shared === undefined && !this.#isPending)) return false;
+    this.#released.push({ pointer, number: shared?.number });
     return true;
+  }
+
+  get hasRetired(): boolean {
+    return this.#released.length > 0;
   }
 
   retired(most: number): readonly number[] {
     const now = this.#released.splice(0, most);
     this.#closed = this.#named;
     this.#named = now.map(({ pointer }) => pointer);
-    return now.map(({ number }) => number);
+    return now.flatMap(({ number }) => number ?? []);
   }
 
   closeRetired(rank: number, numbers: readonly number[]): void {
@@ -236,11 +239,6 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   #follow(later: bigint, earlier: bigint): void {
     this.#call('cuEventRecord', (driver) => driver.cuEventRecord(this.#betweenStreams, earlier));
     this.#call('cuStreamWaitEvent', (driver) => driver.cuStreamWaitEvent(later, this.#betweenStreams, 0));
-  }
-
-  #synchronize(): void {
-    this.#call('cuStreamSynchronize', (driver) => driver.cuStreamSynchronize(this.#stream));
-    this.#isPending = false;
   }
 
   #call(name: string, call: (driver: Driver) => number): void {

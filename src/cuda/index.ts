@@ -3,6 +3,7 @@
  *
  * @module tccl/cuda
  */
+export type { DeviceCallOptions } from '../devices/collectives.js';
 export type { Device, DeviceMessageOptions } from '../devices/device.js';
 export type { DeviceArray } from '../devices/device-array.js';
 export type { CudaTransport } from './connect-peers.js';

@@ -11,11 +11,23 @@ import {
   type ReductionOperator,
   type TypedArray,
 } from '../runtime/device/types.js';
+import { describeValue } from '../describe-value.js';
 import { isOwnOperator, type OwnOperator } from '../runtime/operators/operator.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 import type { DeviceArray } from './device-array.js';
 import type { Part } from './memory.js';
 import type { Step } from './pipeline.js';
+
+/** Options of a collective on arrays of devices. */
+export interface DeviceCallOptions extends TimedCallOptions {
+  /**
+   * Resolves when the call is queued, in front of all that the program queues on its stream afterwards. A call that goes through
+   * memory of the host resolves when it is done, as without.
+   */
+  readonly queued?: boolean | undefined;
+}
+
+const optionNames: readonly (keyof DeviceCallOptions)[] = [...timedOptionNames, 'queued'];
 
 /** Arguments of a collective, as its row of the table reads them. */
 export interface Arguments<Buffer> {
@@ -105,18 +117,27 @@ export class Collective<Buffer> {
   readonly type: DataType;
   /** Elements of one part. */
   readonly count: number;
+  /** True if the program waits until the call is queued, not done. */
+  readonly isQueued: boolean;
 
   /**
    * @param alignment of the device
    * @throws InvalidArgumentError `ARGUMENT_TYPE`, `UNKNOWN_NAME`, `ROOT_RANGE`, `BUFFER_SIZE`; InvalidUsageError `BUFFER_OVERLAP`
    */
-  constructor(comm: Communicator, name: CollectiveName, given: Arguments<Buffer>, alignment: number) {
+  constructor(
+    comm: Communicator,
+    name: CollectiveName,
+    given: Arguments<Buffer> & { readonly options: DeviceCallOptions | undefined },
+    alignment: number,
+  ) {
     const { nRanks, rank } = comm;
-    const { send, recv, operator, root, options } = given;
+    const { send, recv, operator, root } = given;
+    const { queued, ...options } = given.options ?? {};
     const of = (this.#row = rows[name]);
     this.name = name;
     this.#comm = comm;
-    this.#arguments = given;
+    this.#arguments = { ...given, options };
+    this.isQueued = queued === true;
     checkRoot(name, root, nRanks);
     if (of.combines && !isOwnOperator(operator)) operatorCode(operator, name);
     const isRoot = rank === root;
@@ -128,9 +149,11 @@ export class Collective<Buffer> {
     const output = receives ? recv : null;
     const one = input ?? output;
     if (one === null) throw missing(name, 'input');
-    if (options !== undefined) checkCallOptions(name, options, timedOptionNames);
+    if (given.options !== undefined) checkCallOptions(name, given.options, optionNames);
+    if (queued !== undefined && typeof queued !== 'boolean')
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `${name}: queued is true or false, not ${describeValue(queued)}`);
     const typeOf = of.combines ? dataTypeOf : movedTypeOf;
-    this.type = typeOf(noElements(one), options?.type, name);
+    this.type = typeOf(noElements(one), options.type, name);
     if (input !== null && output !== null && (input.type as unknown) !== output.type) {
       throw new InvalidArgumentError(
         'ARGUMENT_TYPE',

@@ -13,7 +13,7 @@ import {
 import type { OwnOperator } from '../runtime/operators/operator.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, ofCall, SystemError, TcclError } from '../errors.js';
-import { Collective, type Arguments, type CollectiveName } from './collectives.js';
+import { Collective, type Arguments, type CollectiveName, type DeviceCallOptions } from './collectives.js';
 import { checkClass, DeviceArray, type Copies } from './device-array.js';
 import { reasonOf } from './lost.js';
 import type { DeviceMemory } from './memory.js';
@@ -130,7 +130,7 @@ export class Device<Buffer> {
     send: DeviceArray<T, Buffer>,
     recv = send,
     operator: Operator<T> = 'sum' as Operator<T>,
-    options?: TimedCallOptions,
+    options?: DeviceCallOptions,
   ): Promise<void> {
     return this.#collective('allReduce', send, recv, options, 0, operator);
   }
@@ -141,7 +141,7 @@ export class Device<Buffer> {
     recv: DeviceArray<T, Buffer> | null = send,
     operator: Operator<T> = 'sum' as Operator<T>,
     root = 0,
-    options?: TimedCallOptions,
+    options?: DeviceCallOptions,
   ): Promise<void> {
     return this.#collective('reduce', send, recv, options, root, operator);
   }
@@ -151,7 +151,7 @@ export class Device<Buffer> {
     send: DeviceArray<T, Buffer> | null,
     recv: DeviceArray<T, Buffer> | null = send,
     root = 0,
-    options?: TimedCallOptions,
+    options?: DeviceCallOptions,
   ): Promise<void> {
     return this.#collective('broadcast', send, recv, options, root);
   }
@@ -160,7 +160,7 @@ export class Device<Buffer> {
   allGather<T extends TypedArray>(
     send: DeviceArray<T, Buffer>,
     recv: DeviceArray<T, Buffer>,
-    options?: TimedCallOptions,
+    options?: DeviceCallOptions,
   ): Promise<void> {
     return this.#collective('allGather', send, recv, options);
   }
@@ -170,13 +170,13 @@ export class Device<Buffer> {
     send: DeviceArray<T, Buffer>,
     recv: DeviceArray<T, Buffer>,
     operator: Operator<T> = 'sum' as Operator<T>,
-    options?: TimedCallOptions,
+    options?: DeviceCallOptions,
   ): Promise<void> {
     return this.#collective('reduceScatter', send, recv, options, 0, operator);
   }
 
   /** Sends part r of `send` to rank r, and receives its part into part r of `recv`. Without `recv`, in place. */
-  allToAll<T extends TypedArray>(send: DeviceArray<T, Buffer>, recv = send, options?: TimedCallOptions): Promise<void> {
+  allToAll<T extends TypedArray>(send: DeviceArray<T, Buffer>, recv = send, options?: DeviceCallOptions): Promise<void> {
     return this.#collective('allToAll', send, recv, options);
   }
 
@@ -185,7 +185,7 @@ export class Device<Buffer> {
     send: DeviceArray<T, Buffer>,
     recv: DeviceArray<T, Buffer> | null,
     root = 0,
-    options?: TimedCallOptions,
+    options?: DeviceCallOptions,
   ): Promise<void> {
     return this.#collective('gather', send, recv, options, root);
   }
@@ -195,7 +195,7 @@ export class Device<Buffer> {
     send: DeviceArray<T, Buffer> | null,
     recv: DeviceArray<T, Buffer>,
     root = 0,
-    options?: TimedCallOptions,
+    options?: DeviceCallOptions,
   ): Promise<void> {
     return this.#collective('scatter', send, recv, options, root);
   }
@@ -258,7 +258,7 @@ export class Device<Buffer> {
     name: CollectiveName,
     send: unknown,
     recv: unknown,
-    options?: TimedCallOptions,
+    options?: DeviceCallOptions,
     root = 0,
     operator: unknown = 'sum',
   ): Promise<void> {
@@ -310,7 +310,7 @@ export class Device<Buffer> {
     if (peers !== undefined) {
       const made = async (): Promise<boolean> => {
         await ready;
-        return peers.run(collective, limitsFrom(options), false);
+        return peers.run(collective, limitsFrom(options));
       };
       if (await this.#ending(name, made)) return;
     }

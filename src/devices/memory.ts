@@ -79,6 +79,8 @@ export interface DevicePeers<Buffer> {
   share(buffer: Buffer, handle: Uint8Array): void;
   /** The buffer of another rank that has a handle. Opened once, until the rank retires it. */
   open(rank: number, handle: Uint8Array): Buffer;
+  /** True if buffers were released here that `retired` has not given yet. */
+  readonly hasRetired: boolean;
   /** Numbers of shared buffers that were released here, at most `most`, which other ranks close. */
   retired(most: number): readonly number[];
   /** Closes buffers that another rank has retired. */

@@ -82,17 +82,19 @@ export class PeerCalls<Buffer> {
    * Makes a call, if every rank can and all make the same one.
    *
    * @param limits of an exchange that begins now
-   * @param isQueued resolves when the work is queued, before work of the program that is queued later
    * @returns false if nothing was done
    */
-  async run(collective: Collective<Buffer>, limits: () => CallLimits, isQueued: boolean): Promise<boolean> {
+  async run(collective: Collective<Buffer>, limits: () => CallLimits): Promise<boolean> {
     const peers = this.#peers;
+    const { isQueued } = collective;
+    // Other ranks close what this one retires: its last use must be over.
+    if (peers.hasRetired) await this.#reached();
     const { piece: pieceLength } = sizesOf(collective);
     const own = await this.#ownArrays(collective);
     const [first] = piecesOf(collective, own === undefined || usesScratch(own) ? pieceLength : collective.count);
     peers.afterProgram();
     if (own !== undefined) this.#copy('in', own, first, collective);
-    const records = await this.#exchangeRecords(collective, own, limits, isQueued);
+    const records = await this.#exchangeRecords(collective, own, limits);
     if (own === undefined || !agree(records)) return false;
     const isOrdered = records.some(({ numbers }) => numbers[fields.isQueued] === 1);
     const hasScratch = records.some(({ numbers }) => numbers[fields.inputScratch] === 1 || numbers[fields.outputScratch] === 1);
@@ -171,15 +173,16 @@ export class PeerCalls<Buffer> {
     collective: Collective<Buffer>,
     own: Partial<Record<Which, Own<Buffer>>> | undefined,
     limits: () => CallLimits,
-    isQueued: boolean,
   ): Promise<readonly PeerRecord[]> {
     const peers = this.#peers;
     const mine = new ArrayBuffer(this.#recordBytes);
     const record = recordAt(mine, 0, peers.handleBytes);
     const retired = peers.retired(MOST_RETIRED);
-    this.#write(record, collective, own, retired, isQueued);
+    this.#write(record, collective, own, retired);
     const all = new ArrayBuffer(this.#recordBytes * this.#comm.nRanks);
-    await this.#pass('ready', isQueued, () => this.#comm.allGather(new Uint8Array(mine), new Uint8Array(all), limits()));
+    await this.#pass('ready', collective.isQueued, () =>
+      this.#comm.allGather(new Uint8Array(mine), new Uint8Array(all), limits()),
+    );
     // What the exchange before has named, all ranks have closed before they came to this one.
     peers.freeRetired();
     const records = Array.from({ length: this.#comm.nRanks }, (_, rank) =>
@@ -197,9 +200,8 @@ export class PeerCalls<Buffer> {
     collective: Collective<Buffer>,
     own: Partial<Record<Which, Own<Buffer>>> | undefined,
     retired: readonly number[],
-    isQueued: boolean,
   ): void {
-    const { name, count, type, operator, scalar, root } = collective;
+    const { name, count, type, operator, scalar, root, isQueued } = collective;
     numbers[fields.isAble] = Number(own !== undefined);
     numbers[fields.name] = collectiveNames.indexOf(name);
     numbers[fields.count] = count;

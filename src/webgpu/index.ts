@@ -3,6 +3,7 @@
  *
  * @module tccl/webgpu
  */
+export type { DeviceCallOptions } from '../devices/collectives.js';
 export type { Device, DeviceMessageOptions } from '../devices/device.js';
 export type { DeviceArray } from '../devices/device-array.js';
 export type { GpuBuffer, GpuDevice, PlatformGpuBuffer } from './gpu.js';

@@ -1,5 +1,6 @@
 // Checks of GPUs that reach each other's memory.
 import { collectives, saidBy } from '../devices/compliance.mjs';
+import { kernelOf, launch } from './kit.mjs';
 
 /** The way of collectives between the ranks. */
 export function transport(comm, gpu) {
@@ -157,4 +158,50 @@ export async function failing(comm, gpu, { driver }, how) {
   const x = await gpu.alloc(Float32Array, 1000);
   if (comm.rank === 1) driver.fail(name, Number(result));
   return [await saidBy(() => gpu.allReduce(x)), await saidBy(() => gpu.allReduce(x))];
+}
+
+const names = ['allReduce', 'reduce', 'broadcast', 'allGather', 'reduceScatter', 'allToAll', 'gather', 'scatter'];
+
+/** The compliance suite's collectives, each of which resolves when it is queued, on ranks that ask for it: `all`, or `some`. */
+export function queued(comm, gpu, kit, how) {
+  const isQueued = how === 'all' || comm.rank % 2 === 0;
+  const proxy = new Proxy(gpu, {
+    get(target, name) {
+      if (!isQueued || !names.includes(name)) return target[name].bind(target);
+      return (...given) => target[name](...given.slice(0, -1), { ...given.at(-1), queued: true });
+    },
+  });
+  return collectives(comm, proxy, { counts: [1, 24], types: [[Float32Array, undefined, ['sum', 'max']]] });
+}
+
+/** Calls that are queued between kernels of the program; if some were not done when they resolved; arrays freed at once. */
+export async function queuedOrder(comm, gpu, { driver, context }) {
+  const [x, y] = [await gpu.alloc(Int32Array, 1), await gpu.alloc(Int32Array, 1)];
+  await x.upload(Int32Array.of(comm.rank + 1));
+  const out = new BigUint64Array(1);
+  context.run((calls) => context.check('cuEventCreate', calls.cuEventCreate(out, 2)));
+  const [event] = out;
+  const text = `add.u32 %r0, %r0, ${comm.rank + 1};`;
+  const adding = kernelOf('adding', 'ld.global.b32 %r0, [%d0];', text, 'st.global.b32 [%d0], %r0;');
+  let pending = 0;
+  for (let i = 0; i < 20; i++) {
+    // Alternates, so that a rank may write what others still read.
+    const [from, to] = i % 2 ? [y, x] : [x, y];
+    launch(driver, context, adding, 'adding', BigUint64Array.of(from.buffer.pointer));
+    await gpu.allReduce(from, to, 'sum', { queued: true });
+    context.run((calls) => {
+      calls.cuEventRecord(event, 0n);
+      if (calls.cuEventQuery(event) === 600) pending++;
+    });
+    const short = await gpu.alloc(Int32Array, 64);
+    await gpu.broadcast(short, short, i % comm.nRanks, { queued: true });
+    short.free();
+  }
+  const values = [(await x.download())[0], (await y.download())[0]];
+  for (let i = 0; i < 2; i++) await gpu.allReduce(x);
+  const { allocations } = driver.left;
+  context.inAnyCase((calls) => calls.cuEventDestroy_v2(event));
+  x.free();
+  y.free();
+  return { values, hasReturnedEarly: pending > 0, allocations };
 }

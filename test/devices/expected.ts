@@ -24,7 +24,7 @@ export function refusalsOf(nRanks: number): Readonly<Record<string, string>> {
     peer: `ARGUMENT_RANGE: send: there is no rank 17; ranks go from 0 to ${nRanks - 1}`,
     'async group': 'ARGUMENT_TYPE: group: pass a function that is not async and awaits nothing',
     group: 'BUFFER_DETACHED: allReduce: the array was freed; pass one that was not',
-    option: 'UNKNOWN_NAME: allReduce: there is no option "typ"; did you mean type?; there are type, signal, timeoutMs',
+    option: 'UNKNOWN_NAME: allReduce: there is no option "typ"; did you mean type?; there are type, signal, timeoutMs, queued',
     busy: 'ARGUMENT_TYPE: free: a call that uses the array is under way; await it first',
     after: 'done',
   };

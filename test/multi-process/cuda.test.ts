@@ -121,13 +121,32 @@ describe('GPUs that reach each other', () => {
     expect(runPeers(2, 'one', 'written')).toEqual([[], []]);
   });
 
+  it.each([
+    [2, 'one', 'all'],
+    [3, 'each', 'some'],
+  ] as const)('exchange arrays of %i processes by calls that are queued, with %s, on %s ranks', (nRanks, gpus, which) => {
+    expect(runPeers(nRanks, gpus, 'queued', which)).toEqual(forEach(nRanks, () => ({ calls: 32, wrong: [] })));
+  });
+
+  it('queue calls in the order of kernels of the program', () => {
+    const [x, y] = [Int32Array.of(1, 2, 3), new Int32Array(3)];
+    for (let i = 0; i < 20; i++) {
+      const [from, to] = i % 2 ? [y, x] : [x, y];
+      from.forEach((value, rank) => (from[rank] = value + rank + 1));
+      to.fill(from.reduce((sum, value) => (sum + value) | 0));
+    }
+    const wanted = forEach(3, (rank) => ({ values: [x[rank], y[rank]], hasReturnedEarly: true, allocations: 2 }));
+    expect(runPeers(3, 'one', 'queuedOrder')).toEqual(wanted);
+    expect(runPeers(3, 'each', 'queuedOrder')).toEqual(wanted);
+  });
+
   it('free memory when all others have closed it, and leave nothing behind', () => {
     // Allocations of each rank, and arrays of others that it has open.
     const seen = [...[1, 0], ...[2, 4], ...[3, 4], ...[3, 4], ...[2, 2], ...[1, 2], ...[1, 2], ...[1, 2]];
     expect(runPeers(3, 'one', 'freed').map((rank) => (rank as number[][]).flat())).toEqual(forEach(3, () => seen));
     const beforeFree = { allocations: 1, contexts: 2 };
     const left = { wasPinned: false, beforeFree, allocations: 0, opened: 0, locked: 0, handles: 0, contexts: 2, current: 0 };
-    expect(runPeers(2, 'one', 'released')).toEqual([left, left]);
+    expect(runPeers(2, 'one', 'released', 'short')).toEqual([left, left]);
   });
 
   it('a rank that is killed in a call ends those of the others, whose GPUs work still', () => {
