@@ -101,7 +101,17 @@ test('every public method that waits has a signal and a timeout', async () => {
   const unknown = (records[0]?.['unknown'] as string[]).filter((name) => !name.endsWith('Sync'));
   // Methods that do not wait, that close, or that are internal.
   const others = ['explain', 'alloc', 'free', 'register', 'deregister', 'memStats', 'grid', 'poll', 'close', 'abort', 'revoke'];
-  const internal = ['collectArrays', 'keepArraysIn', 'prepare', 'start', 'leave', 'neighbours', 'coordinatesOf', 'rankAt'];
+  const internal = [
+    'checkUsable',
+    'collectArrays',
+    'keepArraysIn',
+    'prepare',
+    'start',
+    'leave',
+    'neighbours',
+    'coordinatesOf',
+    'rankAt',
+  ];
   const hooks = ['startChange', 'runChange', 'exchangeParts', 'receiveOrder'];
   expect(unknown.sort()).toEqual([...others, ...internal, ...hooks].sort());
 });

@@ -34,17 +34,7 @@ import {
 } from '../algorithms/arguments.js';
 import { checkOwnOperator, isOwnOperator, type CheckedOperator, type UncheckedOperator } from '../operators/operator.js';
 import { checkOutputGiven, checkOutputPlace, misplaced } from './misplaced.js';
-import {
-  checkAllApart,
-  checkCounts,
-  checkDisplacements,
-  checkInputApart,
-  checkOutputApart,
-  checkParts,
-  extent,
-  total,
-  type Parts,
-} from './parts.js';
+import { checkAllApart, checkCounts, checkDisplacements, checkBeside, checkParts, extent, total, type Parts } from './parts.js';
 import { defined } from '../../defined.js';
 
 const GATHER_V = callKinds.allToAllV | derivedBits('gatherV');
@@ -104,12 +94,8 @@ export class CheckedCall {
 
   #newAllReduce(send: NumericArray, recv: NumericArray, operator: AnyOperator, options: CallOptions | undefined): this {
     return ofRank(this.rank, () => {
-      if (!this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) {
-        const type = this.#checkPair(send, recv, options);
-        const { length } = send;
-        if (recv !== send) this.#checkOutput(send, length, recv, length, 0);
-        this.#set(callKinds.allReduce, type, 0, send, recv, length, options);
-      }
+      if (!this.#isAsBefore(callKinds.allReduce, 0, send, recv, options))
+        this.#checkAlike(callKinds.allReduce, 0, send, recv, options);
       return this.#combining(callKinds.allReduce, operator);
     });
   }
@@ -133,10 +119,8 @@ export class CheckedCall {
       const isRoot = this.rank === root;
       if (isRoot && recv === null) throw missing(this.name, 'output', root);
       const output = recv ?? nothing;
-      const type = isRoot ? this.#checkPair(send, output, options) : checkArray(this.name, send, options);
-      const { length } = send;
-      if (isRoot && output !== send) this.#checkOutput(send, length, output, length, 0);
-      this.#set(callKinds.reduce, type, root, send, output, length, options);
+      if (isRoot) this.#checkAlike(callKinds.reduce, root, send, output, options);
+      else this.#set(callKinds.reduce, checkArray(this.name, send, options), root, send, output, send.length, options);
     });
   }
 
@@ -155,16 +139,18 @@ export class CheckedCall {
     operator: AnyOperator,
     options: CallOptions | undefined,
   ): this {
-    if (!this.#isAsBefore(callKinds[kind], 0, send, recv, options)) {
-      ofRank(this.rank, () => {
-        const type = this.#checkPair(send, recv, options);
-        const { length } = send;
-        if (recv !== send) this.#checkOutput(send, length, recv, length, 0);
-        this.#set(callKinds[kind], type, 0, send, recv, length, options);
-      });
-    }
+    if (!this.#isAsBefore(callKinds[kind], 0, send, recv, options))
+      ofRank(this.rank, () => this.#checkAlike(callKinds[kind], 0, send, recv, options));
     if (operator === 'avg') throw errorOfCall(noRunningAverage(this.name), this.rank);
     return this.#combining(callKinds[kind], operator);
+  }
+
+  /** Checks a reduction whose input and output have one length. */
+  #checkAlike(kind: number, root: number, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
+    const type = this.#checkPair(send, recv, options);
+    const { length } = send;
+    if (recv !== send) this.#checkOutput(send, length, recv, length, 0);
+    return this.#set(kind, type, root, send, recv, length, options);
   }
 
   broadcast(send: MovableArray | null, recv: MovableArray | null, root: number, options: CallOptions | undefined): this {
@@ -179,9 +165,7 @@ export class CheckedCall {
           'ARGUMENT_TYPE',
           `${this.name}: every rank needs an array for the output; only the input may be null, and only on ranks other than the root`,
         );
-      const input = asElements(this.name, send ?? recv);
-      const output = asElements(this.name, recv);
-      const type = this.#checkMovedPair(input, output, options);
+      const [input, output, type] = this.#movedPair(send ?? recv, recv, options);
       const count = isRoot ? input.length : output.length;
       if (isRoot && input !== output) this.#checkOutput(input, count, output, count, 0);
       return this.#set(callKinds.broadcast, type, root, input, output, count, options);
@@ -191,9 +175,7 @@ export class CheckedCall {
   allGather(send: MovableArray, recv: MovableArray, options: CallOptions | undefined): this {
     if (this.#isAsBefore(callKinds.allGather, 0, send, recv, options)) return this;
     return ofRank(this.rank, () => {
-      const input = asElements(this.name, send);
-      const output = asElements(this.name, recv);
-      const type = this.#checkMovedPair(input, output, options);
+      const [input, output, type] = this.#movedPair(send, recv, options);
       const count = input.length;
       this.#checkOutput(input, count, output, count * this.nRanks, this.rank * count);
       return this.#set(callKinds.allGather, type, 0, input, output, count, options);
@@ -209,13 +191,7 @@ export class CheckedCall {
     ofRank(this.rank, () => {
       const type = this.#checkPair(send, recv, options);
       const count = recv.length;
-      checkLength(
-        this.name,
-        send,
-        count * this.nRanks,
-        `an output of ${String(count)} for each of ${counted(this.nRanks, 'rank')}`,
-      );
-      checkOverlap(this.name, send, send.length, recv, count, -this.rank * count);
+      this.#checkDivided(send, recv);
       this.#set(callKinds.reduceScatter, type, 0, send, recv, count, options);
     });
   }
@@ -223,9 +199,7 @@ export class CheckedCall {
   allToAll(send: MovableArray, recv: MovableArray, options: CallOptions | undefined): this {
     if (this.#isAsBefore(callKinds.allToAll, 0, send, recv, options)) return this;
     return ofRank(this.rank, () => {
-      const input = asElements(this.name, send);
-      const output = asElements(this.name, recv);
-      const type = this.#checkMovedPair(input, output, options);
+      const [input, output, type] = this.#movedPair(send, recv, options);
       const { length } = input;
       if (length % this.nRanks !== 0) {
         throw new InvalidArgumentError(
@@ -243,12 +217,12 @@ export class CheckedCall {
     return ofRank(this.rank, () => {
       if (recv !== send) checkOutputPlace(this.name, recv);
       checkRoot(this.name, root, this.nRanks);
-      const input = asElements(this.name, send);
-      if (this.rank !== root)
+      if (this.rank !== root) {
+        const input = asElements(this.name, send);
         return this.#set(callKinds.gather, checkMoved(this.name, input, options), root, input, nothing, input.length);
+      }
       if (recv === null) throw missing(this.name, 'output', root);
-      const output = asElements(this.name, recv);
-      const type = this.#checkMovedPair(input, output, options);
+      const [input, output, type] = this.#movedPair(send, recv, options);
       const count = input.length;
       this.#checkOutput(input, count, output, count * this.nRanks, root * count);
       return this.#set(callKinds.gather, type, root, input, output, count, options);
@@ -259,20 +233,14 @@ export class CheckedCall {
     if (send !== null && this.#isAsBefore(callKinds.scatter, root, send, recv, options)) return this;
     return ofRank(this.rank, () => {
       checkRoot(this.name, root, this.nRanks);
-      const output = asElements(this.name, recv);
-      if (this.rank !== root)
+      if (this.rank !== root) {
+        const output = asElements(this.name, recv);
         return this.#set(callKinds.scatter, checkMoved(this.name, output, options), root, nothing, output, output.length);
+      }
       if (send === null) throw missing(this.name, 'input', root);
-      const input = asElements(this.name, send);
-      const type = this.#checkMovedPair(input, output, options);
+      const [input, output, type] = this.#movedPair(send, recv, options);
       const count = output.length;
-      checkLength(
-        this.name,
-        input,
-        count * this.nRanks,
-        `an output of ${String(count)} for each of ${counted(this.nRanks, 'rank')}`,
-      );
-      checkOverlap(this.name, input, input.length, output, count, -root * count);
+      this.#checkDivided(input, output);
       return this.#set(callKinds.scatter, type, root, input, output, count, options);
     });
   }
@@ -285,14 +253,12 @@ export class CheckedCall {
     options: CallOptions | undefined,
   ): this {
     return ofRank(this.rank, () => {
-      const input = asElements(this.name, send);
-      const output = asElements(this.name, recv);
-      const type = this.#checkMovedPair(input, output, options);
+      const [input, output, type] = this.#movedPair(send, recv, options);
       const counts = checkCounts(this.name, given, this.nRanks);
       checkLength(this.name, input, defined(counts[this.rank]), `this rank's count`);
       const places = checkDisplacements(this.name, output, counts, displacements, true);
       checkRoom(this.name, output, extent(counts, places), `what ${String(this.nRanks)} ranks send`);
-      checkInputApart(this.name, input, output, counts, places, this.rank);
+      checkBeside(this.name, 'input', input, output, counts, places, this.rank);
       this.#set(callKinds.allGatherV, type, partsHash(counts), input, output, total(counts));
       this.details = { counts, displacements: places };
       return this;
@@ -327,9 +293,7 @@ export class CheckedCall {
     return ofRank(this.rank, () => {
       checkParts(this.name, 'first', send);
       checkParts(this.name, 'second', recv);
-      const input = asElements(this.name, send.array);
-      const output = asElements(this.name, recv.array);
-      const type = this.#checkMovedPair(input, output, options);
+      const [input, output, type] = this.#movedPair(send.array, recv.array, options);
       const counts = checkCounts(this.name, send.counts, this.nRanks);
       const recvCounts = checkCounts(this.name, recv.counts, this.nRanks);
       const displacements = checkDisplacements(this.name, input, counts, send.displacements, false);
@@ -349,21 +313,20 @@ export class CheckedCall {
   gatherV(send: MovableArray, recv: Parts | null, root: number, options: CallOptions | undefined): this {
     return ofRank(this.rank, () => {
       checkRoot(this.name, root, this.nRanks);
-      const input = asElements(this.name, send);
       if (this.rank !== root) {
+        const input = asElements(this.name, send);
         this.#set(GATHER_V, checkMoved(this.name, input, options), root, input, nothing, 0);
         this.details = { ...alone(this.nRanks, root, input.length), ...received(alone(this.nRanks, root, 0)) };
         return this;
       }
       if (recv === null) throw missing(this.name, 'output', root);
       checkParts(this.name, 'second', recv);
-      const output = asElements(this.name, recv.array);
-      const type = this.#checkMovedPair(input, output, options);
+      const [input, output, type] = this.#movedPair(send, recv.array, options);
       const counts = checkCounts(this.name, recv.counts, this.nRanks);
       checkLength(this.name, input, defined(counts[root]), `this rank's count`);
       const displacements = checkDisplacements(this.name, output, counts, recv.displacements, true);
       checkRoom(this.name, output, extent(counts, displacements), 'the sum of the counts');
-      checkInputApart(this.name, input, output, counts, displacements, root);
+      checkBeside(this.name, 'input', input, output, counts, displacements, root);
       this.#set(GATHER_V, type, root, input, output, 0);
       this.details = { ...alone(this.nRanks, root, input.length), ...received({ counts, displacements }) };
       return this;
@@ -373,22 +336,21 @@ export class CheckedCall {
   scatterV(send: Parts | null, recv: MovableArray, root: number, options: CallOptions | undefined): this {
     return ofRank(this.rank, () => {
       checkRoot(this.name, root, this.nRanks);
-      const output = asElements(this.name, recv);
       if (this.rank !== root) {
+        const output = asElements(this.name, recv);
         this.#set(SCATTER_V, checkMoved(this.name, output, options), root, nothing, output, 0);
         this.details = { ...alone(this.nRanks, root, 0), ...received(alone(this.nRanks, root, output.length)) };
         return this;
       }
       if (send === null) throw missing(this.name, 'input', root);
       checkParts(this.name, 'first', send);
-      const input = asElements(this.name, send.array);
-      const type = this.#checkMovedPair(input, output, options);
+      const [input, output, type] = this.#movedPair(send.array, recv, options);
       const counts = checkCounts(this.name, send.counts, this.nRanks);
       const own = defined(counts[root]);
       checkRoom(this.name, output, own, `this rank's count`);
       const displacements = checkDisplacements(this.name, input, counts, send.displacements, false);
       if (extent(counts, displacements) > input.length) checkLength(this.name, input, total(counts), 'the sum of the counts');
-      checkOutputApart(this.name, input, counts, displacements, output.subarray(0, own), root);
+      checkBeside(this.name, 'output', output.subarray(0, own), input, counts, displacements, root);
       this.#set(SCATTER_V, type, root, input, output, 0);
       this.details = { counts, displacements, ...received(alone(this.nRanks, root, own)) };
       return this;
@@ -507,11 +469,25 @@ export class CheckedCall {
     return type;
   }
 
-  #checkMovedPair(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
-    const type = checkMoved(this.name, send, options);
-    if (recv !== send) checkOutputGiven(this.name, recv);
-    if (recv !== send) checkSameType(this.name, type, recv, options, movedTypeOf);
-    return type;
+  /** The elements of input and output, and their type. */
+  #movedPair(
+    send: MovableArray,
+    recv: MovableArray,
+    options: CallOptions | undefined,
+  ): readonly [input: NumericArray, output: NumericArray, type: DataType] {
+    const input = asElements(this.name, send);
+    const output = asElements(this.name, recv);
+    const type = checkMoved(this.name, input, options);
+    if (output !== input) checkOutputGiven(this.name, output);
+    if (output !== input) checkSameType(this.name, type, output, options, movedTypeOf);
+    return [input, output, type];
+  }
+
+  /** Checks an input that has a part as long as the output for each rank. */
+  #checkDivided(send: NumericArray, recv: NumericArray): void {
+    const { length } = recv;
+    checkLength(this.name, send, length * this.nRanks, `an output of ${length} for each of ${counted(this.nRanks, 'rank')}`);
+    checkOverlap(this.name, send, send.length, recv, length, -this.rank * length);
   }
 
   #checkOutput(send: NumericArray, sendElements: number, recv: NumericArray, recvElements: number, inPlaceAt: number): void {

@@ -43,8 +43,10 @@ export function makeGroupMember({
       if (peer === undefined) checkBlocking(call);
       else messenger.checkBlocking(call, peer);
     },
-    prepareMessage: (sends, peer, array, type, tag) => messenger.prepare(sends, peer, array, type, tag),
-    startMessages: (messages) => messenger.addAll(messages),
+    prepareMessage: (sends, peer, array, type, tag) => messenger.pointToPoint.prepare(sends, peer, array, type, undefined, tag),
+    startMessages: (messages) => {
+      for (const message of messages) messenger.pointToPoint.addPrepared(message);
+    },
     addCollective: (call, settled) => queue.add(call, settled),
     kick: (messages) => {
       messenger.kick(messages);

@@ -16,7 +16,7 @@ import {
 } from '../algorithms/arguments.js';
 import { endingAll, isTimed, limitedInGroup, limitText, signalUnheard, startTimed } from '../messages/timed-call.js';
 import type { Transfer, TransferOwner } from '../messages/p2p-transfer.js';
-import { refused, runBody, runningGroup } from '../messages/running-group.js';
+import { promised, refused, runBody, runningGroup } from '../messages/running-group.js';
 import { fuse, type FusionMember } from './fusion.js';
 import { areInOrder, checkApart } from './messages-apart.js';
 
@@ -65,13 +65,11 @@ export function asGroup(
   body: (options: (CallOptions & TagOption) | undefined) => void,
 ): Promise<void> {
   if (options === undefined) return groupAs(call, () => body(undefined), undefined);
-  try {
+  return promised(() => {
     checkMessageOptions(call, options);
-  } catch (error) {
-    return refused(error);
-  }
-  const { signal, timeoutMs, ...others } = options;
-  return groupAs(call, () => body(others), { signal, timeoutMs });
+    const { signal, timeoutMs, ...others } = options;
+    return groupAs(call, () => body(others), { signal, timeoutMs });
+  });
 }
 
 /** The blocking form of {@link asGroup}. */

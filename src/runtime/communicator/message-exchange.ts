@@ -1,27 +1,24 @@
 import type { BlockingCallOptions, BlockingLimits, CallLimits, CallOptions, TimedCallOptions } from '../algorithms/arguments.js';
 import { asElements, checkMoved, checkPeer, checkTag, checkTagged, type TagOption } from '../algorithms/arguments.js';
 import { ANY_SOURCE } from '../algorithms/activity.js';
-import { ANY_TAG } from '../messages/p2p-transfer.js';
+import { ANY_TAG, type TransferOwner } from '../messages/p2p-transfer.js';
 import { errorOfCall, ofRank } from '../caller-stack.js';
 import { objectBytes, type DataType, type DataTypeName, type MovableArray, type NumericArray } from '../device/types.js';
 import type { Messenger } from '../messages/messenger.js';
 import type { Found } from '../messages/p2p-matching.js';
 import {
-  checkBlockingMessage,
   isTimed,
   limitedInGroup,
-  runTimedMessage,
   runWait,
   signalUnheard,
-  startTimedMessage,
   startWait,
   waitForAny,
+  waitForMessage,
   type TimedCallParts,
-  type TimedMessage,
   type TimedWait,
 } from '../messages/timed-call.js';
 import { blockingLimit, currentGroup, type Group, type GroupMember } from './group.js';
-import { alone, checkAlone, refused } from '../messages/running-group.js';
+import { alone, checkAlone, promised, refused } from '../messages/running-group.js';
 import { overlappingBytes } from './messages-apart.js';
 
 /** Options of a receive that blocks. */
@@ -99,7 +96,7 @@ export class MessageExchange {
       const tag = options?.tag;
       if (options !== undefined && isTimed(options)) {
         if (group !== undefined) throw limitedInGroup(call, this.#rank);
-        return startTimedMessage(this.#parts.timed, this.#timedMessage(call === 'send', call, array, peer, type, tag), options);
+        return startWait(this.#parts.timed, this.#waitFor(call === 'send', call, array, peer, type, tag), options);
       }
       return group === undefined
         ? this.#messenger.start(call === 'send', peer, array, type, tag)
@@ -122,9 +119,8 @@ export class MessageExchange {
     const tag = options?.tag;
     if (options !== undefined && isTimed(options)) {
       const timeoutMs = blockingLimit(name, options, this.#rank);
-      const message = this.#timedMessage(sends, name, array, peer, type, tag);
-      checkBlockingMessage(this.#parts.timed, message);
-      runTimedMessage(this.#parts.timed, message, timeoutMs);
+      this.#messenger.checkBlockingCall(name, sends, peer);
+      runWait(this.#parts.timed, this.#waitFor(sends, name, array, peer, type, tag), { timeoutMs });
     } else if (group === undefined) this.#messenger.run(sends, peer, array, type, tag);
     else void this.#addTo(group, sends, peer, array, type, tag);
   }
@@ -137,7 +133,7 @@ export class MessageExchange {
 
   /** The blocking form of {@link startSendRecv}; false, without any effect, for another one. */
   runSendRecv(send: MovableArray, to: number, recv: MovableArray, from: number): boolean {
-    if (!this.#messenger.isBlocking(from)) return false;
+    if (!this.#messenger.pointToPoint.links.isBlocking(from)) return false;
     const type = this.#sendNow('sendRecvSync', send, to, recv, from);
     if (type !== undefined) this.#messenger.run(false, from, asElements('sendRecvSync', recv), type);
     return type !== undefined;
@@ -191,16 +187,13 @@ export class MessageExchange {
     const { atMost, ...others } = options;
     const { tag } = others;
     if (!atMost) return this.start('recv', array, peer, others);
-    try {
+    return promised(() => {
       const elements = this.#elements('recv', array);
       const type = this.#check('recv', elements, peer, others);
       this.#checkAlone('recv');
-      if (!isTimed(others)) return this.#messenger.startAtMost(peer, elements, type, tag);
       const receive = this.#receiveUpTo('recv', elements, peer, type, tag);
-      return startTimedMessage(this.#parts.timed, receive.message, others).then(receive.count);
-    } catch (error) {
-      return refused(error);
-    }
+      return startWait(this.#parts.timed, receive.wait, others).then(receive.count);
+    });
   }
 
   /** The blocking form of {@link startRecv}. */
@@ -218,10 +211,10 @@ export class MessageExchange {
     const elements = this.#elements('recvSync', array);
     const type = this.#check('recvSync', elements, peer, others);
     this.#checkAlone('recvSync');
-    if (!isTimed(others)) return this.#messenger.runAtMost(peer, elements, type, tag);
+    const timeoutMs = isTimed(others) ? blockingLimit('recvSync', others, this.#rank) : undefined;
     const receive = this.#receiveUpTo('recvSync', elements, peer, type, tag);
-    checkBlockingMessage(this.#parts.timed, receive.message);
-    runTimedMessage(this.#parts.timed, receive.message, blockingLimit('recvSync', others, this.#rank));
+    this.#messenger.checkBlockingCall('recvSync', false, peer);
+    runWait(this.#parts.timed, receive.wait, { timeoutMs });
     return receive.count();
   }
 
@@ -238,18 +231,17 @@ export class MessageExchange {
     checkAlone(call, this.#rank);
     const probe = this.#probe(call, peer, this.#checkTagged(call, peer, options));
     this.#checkUnsignalled(call, options);
-    for (const rank of peer === ANY_SOURCE ? this.#messenger.otherRanks : [peer]) this.#messenger.checkBlocking(call, rank);
+    for (const rank of peer === ANY_SOURCE ? this.#messenger.pointToPoint.otherRanks : [peer])
+      this.#messenger.checkBlocking(call, rank);
     runWait(this.#parts.timed, probe.wait, options);
     return probe.result();
   }
 
   recvAny(given: MovableArray, options: RecvOptions | undefined): Promise<ReceivedMessage> {
-    try {
+    return promised(() => {
       const receive = this.#receiveAny('recvAny', given, options);
       return startWait(this.#parts.timed, receive.wait, options).then(receive.result);
-    } catch (error) {
-      return refused(error) as Promise<never>;
-    }
+    });
   }
 
   recvAnySync(given: MovableArray, options: BlockingRecvOptions | undefined): ReceivedMessage {
@@ -270,7 +262,7 @@ export class MessageExchange {
     this.#checkAlone(call, 'a receive from any rank gives its source');
     let result: ReceivedMessage | undefined;
     const { tag = ANY_TAG, atMost = false } = options ?? {};
-    const wait = waitForAny(call, this.#messenger, (settled) => {
+    const wait = waitForAny(this.#parts.timed, call, (settled) => {
       const owner = {
         settled: (error?: Error) => {
           const { claimed } = any;
@@ -278,7 +270,7 @@ export class MessageExchange {
           settled(error);
         },
       };
-      const any = this.#messenger.addAny(array, type, owner, tag, atMost);
+      const any = this.#messenger.pointToPoint.addAny(array, type, owner, tag, atMost);
       return any;
     });
     return { wait, result: () => result as ReceivedMessage };
@@ -322,20 +314,13 @@ export class MessageExchange {
     }
   }
 
-  #timedMessage(
-    sends: boolean,
-    name: string,
-    array: NumericArray,
-    peer: number,
-    type: DataType,
-    tag: number | undefined,
-  ): TimedMessage {
-    const add: TimedMessage['add'] = (settled) => {
+  #waitFor(sends: boolean, name: string, array: NumericArray, peer: number, type: DataType, tag: number | undefined): TimedWait {
+    const add = (settled: (error?: Error) => void): TransferOwner => {
       const owner = { settled };
-      this.#messenger.add(sends, peer, array, type, owner, tag);
+      this.#messenger.pointToPoint.add(sends, peer, array, type, owner, tag);
       return owner;
     };
-    return sends ? { name, peer, sends, add } : { name, peer, sends, add, mayWithdraw: () => true };
+    return waitForMessage(this.#parts.timed, { name, sends, peer, add });
   }
 
   /** A receive of a message of at most so many elements, which `count` gives at its end. */
@@ -345,19 +330,20 @@ export class MessageExchange {
     peer: number,
     type: DataType,
     tag: number | undefined,
-  ): { readonly message: TimedMessage; readonly count: () => number } {
+  ): { readonly wait: TimedWait; readonly count: () => number } {
     let count = 0;
-    const add: TimedMessage['add'] = (settled) => {
+    const add = (settled: (error?: Error) => void): TransferOwner => {
       const owner = {
         settled: (error?: Error) => {
           count = transfer.count;
           settled(error);
         },
       };
-      const transfer = this.#messenger.addAtMost(peer, array, type, owner, tag);
+      const transfer = this.#messenger.pointToPoint.add(false, peer, array, type, owner, tag);
+      transfer.atMost = true;
       return owner;
     };
-    return { message: { name, peer, sends: false, add, mayWithdraw: () => true }, count: () => count };
+    return { wait: waitForMessage(this.#parts.timed, { name, sends: false, peer, add }), count: () => count };
   }
 
   #probe(
@@ -377,8 +363,8 @@ export class MessageExchange {
       return () => this.#messenger.withdrawWait(condition);
     };
     const isAny = peer === ANY_SOURCE;
-    const missing = `no message from ${isAny ? 'any rank' : `rank ${peer}`} came`;
-    const wait = { name, missing, ranks: () => (isAny ? this.#messenger.otherRanks : [peer]), begin };
+    const missing = `no message from ${isAny ? 'any rank' : `rank ${peer}`} came to rank ${this.#rank}`;
+    const wait = { name, missing, ranks: () => (isAny ? this.#messenger.pointToPoint.otherRanks : [peer]), begin };
     return { wait, result: () => asProbed(result as Found) };
   }
 }

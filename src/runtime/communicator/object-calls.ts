@@ -20,7 +20,7 @@ import type { AnyObject, CombineValues } from '../objects/object-exchange.js';
 import type { Begin, Objects } from '../objects/objects.js';
 import { checkFunction } from '../operators/operator.js';
 import { Collectives } from './collectives.js';
-import { checkAlone, refused } from '../messages/running-group.js';
+import { checkAlone, promised } from '../messages/running-group.js';
 
 /**
  * The calls of a communicator with objects: all values that structuredClone takes, without functions and handles. Class
@@ -175,12 +175,10 @@ export abstract class ObjectCalls extends Collectives {
   }
 
   #start<T>(call: string, options: CallLimits | undefined, begin: Begin<T>): Promise<T> {
-    try {
+    return promised(() => {
       this.#check(call);
       return this.objects.start(call, begin, options);
-    } catch (error) {
-      return refused(error) as Promise<never>;
-    }
+    });
   }
 
   #run<T>(call: string, options: BlockingLimits | undefined, begin: Begin<T>): T {
@@ -189,12 +187,10 @@ export abstract class ObjectCalls extends Collectives {
   }
 
   #startMessage<T>(call: string, options: Tagged, peers: readonly number[], start: (tag?: number) => Promise<T>): Promise<T> {
-    try {
+    return promised(() => {
       this.#check(call);
       return this.#message(call, options, peers, start);
-    } catch (error) {
-      return refused(error) as Promise<never>;
-    }
+    });
   }
 
   #runMessage<T>(call: string, options: Tagged, peers: readonly number[], run: (tag?: number) => T): T {

@@ -138,50 +138,30 @@ function checkPartsApart(call: string, array: NumericArray, counts: readonly num
 }
 
 /**
- * Throws if an input shares elements with a part of the output, unless it is this rank's part. The input may lie between the
- * parts.
+ * Throws if an array, which is the input or the output, shares elements with a part of the other one, unless it is this
+ * rank's part. It may lie between the parts.
  */
-export function checkInputApart(
+// eslint-disable-next-line max-params -- parts are counts and displacements everywhere
+export function checkBeside(
   call: string,
-  send: NumericArray,
-  recv: NumericArray,
+  is: 'input' | 'output',
+  array: NumericArray,
+  parted: NumericArray,
   counts: readonly number[],
   displacements: readonly number[],
   rank: number,
 ): void {
-  if (send.buffer !== recv.buffer) return;
+  if (array.buffer !== parted.buffer) return;
   const inPlaceAt = defined(displacements[rank]);
-  if (send.byteOffset === recv.byteOffset + inPlaceAt * recv.BYTES_PER_ELEMENT) return;
-  const found = firstOverlap(stretchesOf(send, [send.length], [0]), stretchesOf(recv, counts, displacements));
+  if (array.byteOffset === parted.byteOffset + inPlaceAt * parted.BYTES_PER_ELEMENT) return;
+  const [whole, parts] = [stretchesOf(array, [array.length], [0]), stretchesOf(parted, counts, displacements)];
+  const found = is === 'input' ? firstOverlap(whole, parts) : firstOverlap(parts, whole);
   if (found === undefined) return;
+  const other = is === 'input' ? 'output' : 'input';
   throw new InvalidUsageError(
     'BUFFER_OVERLAP',
-    `${call}: the input and the output's part of rank ${String(found.output.rank)} overlap by ${String(found.bytes)} bytes; ` +
-      `pass the output's elements from ${String(inPlaceAt)} on as input to work in place, or pass an input that lies apart from all parts`,
-  );
-}
-
-/**
- * Throws if an output shares elements with a part of the input, unless it is this rank's part. The output may lie between
- * the parts.
- */
-export function checkOutputApart(
-  call: string,
-  send: NumericArray,
-  counts: readonly number[],
-  displacements: readonly number[],
-  recv: NumericArray,
-  rank: number,
-): void {
-  if (send.buffer !== recv.buffer) return;
-  const inPlaceAt = defined(displacements[rank]);
-  if (recv.byteOffset === send.byteOffset + inPlaceAt * send.BYTES_PER_ELEMENT) return;
-  const found = firstOverlap(stretchesOf(send, counts, displacements), stretchesOf(recv, [recv.length], [0]));
-  if (found === undefined) return;
-  throw new InvalidUsageError(
-    'BUFFER_OVERLAP',
-    `${call}: the output and the input's part of rank ${String(found.input.rank)} overlap by ${String(found.bytes)} bytes; ` +
-      `pass the input's elements from ${String(inPlaceAt)} on as output to work in place, or pass an output that lies apart from all parts`,
+    `${call}: the ${is} and the ${other}'s part of rank ${found[other].rank} overlap by ${found.bytes} bytes; ` +
+      `pass the ${other}'s elements from ${inPlaceAt} on as ${is} to work in place, or pass an ${is} that lies apart from all parts`,
   );
 }
 

@@ -1,6 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
-import { placeOf } from '../bootstrap/peer-info.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import { PointToPoint } from '../messages/p2p.js';
@@ -12,7 +11,7 @@ import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { TcclError } from '../../errors.js';
 import { RecordingFile } from '#seam/observe/recording-file';
-import { networkNamed } from '#seam/transport/networks';
+import { TransportsByNic } from '../transport/by-nic.js';
 import { RailsTransport, type Lanes } from '#seam/transport/rails';
 import type { Transport } from '../transport/transport.js';
 import { unlessAborted } from '../abort-signals.js';
@@ -169,31 +168,22 @@ export class SharedResources {
   ): Transport {
     const { libc, network, id } = this.facts;
     const { rank, nRanks, localRanks } = bootstrap;
-    const net = netOf(facts);
     const nLanes = channels === undefined ? 1 : mostNicPairs(channels);
-    const size = messageFifo(connectsAll ? nRanks * nLanes : 0);
-    const chosen = networkNamed(net.name);
-    const host = dataHost(bootstrap, network, id);
-    const { nics = [] } = facts[rank]?.location ?? {};
+    const { nics } = facts[rank]?.location ?? {};
+    const transports = new TransportsByNic(messageFifo(connectsAll ? nRanks * nLanes : 0), {
+      bootstrap,
+      team,
+      libc,
+      net: netOf(facts),
+      host: dataHost(bootstrap, network, id),
+      secret: secretOf(id),
+      nics,
+    });
     const lanesTo = (peer: number): Lanes => {
-      const hasLanes = channels !== undefined && !chosen.choosesNics && !localRanks.includes(peer);
+      const hasLanes = channels !== undefined && !transports.network.choosesNics && !localRanks.includes(peer);
       return hasLanes ? nicsBetween(channels, rank, peer) : { nics: [], turns: [] };
     };
-    return new RailsTransport(lanesTo, (name) => {
-      const nic = nics.find((own) => own.name === name);
-      return chosen.open({
-        size,
-        sockets: net.sockets,
-        segment: team.segment,
-        rank,
-        host: nic?.host ?? host,
-        nic,
-        secret: secretOf(id),
-        libc,
-        whyGone: (peer) => bootstrap.whyGone(peer),
-        placeOf: (other) => placeOf(bootstrap.peers, other),
-      });
-    });
+    return new RailsTransport(lanesTo, transports);
   }
 
   /** Counts one more communicator. */

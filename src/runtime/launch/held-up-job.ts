@@ -1,7 +1,7 @@
 import { nameRanks } from '../bootstrap/rank-list.js';
 import { clearInterval } from '../platform/platform.js';
 import { WatchClock } from '../progress/watch-clock.js';
-import type { RankGroup } from './rank-group.js';
+import { nameRank, type RankGroup } from './rank-group.js';
 import { describeState } from './rank-state.js';
 
 /**
@@ -27,7 +27,7 @@ export function watchForHolds(groups: readonly RankGroup[], afterMs: number, rep
       else if (isOver(stoppedMs.get(rank))) {
         stoppedMs.set(rank, undefined);
         const remedy = state.state === 'T' ? `; continue it with kill -CONT ${state.pid}` : '';
-        report(`the job waits for ${nameOf(rank, host)}: its ${describeState(state)}, for ${afterMs / 1000} s now${remedy}`);
+        report(`the job waits for ${nameRank(rank, host)}: its ${describeState(state)}, for ${afterMs / 1000} s now${remedy}`);
       }
     }
     if (running.length !== nRunning) [nRunning, changedMs] = [running.length, nowMs];
@@ -36,7 +36,7 @@ export function watchForHolds(groups: readonly RankGroup[], afterMs: number, rep
     const ended = all.filter((rank) => !rank.running).map(({ rank }) => rank);
     const rest = running.slice(0, MOST_NAMED).map(({ rank, host }) => {
       const state = states.get(rank);
-      return `${nameOf(rank, host)}${state === undefined ? '' : ` (${describeState(state)})`}`;
+      return `${nameRank(rank, host)}${state === undefined ? '' : ` (${describeState(state)})`}`;
     });
     const more = running.length > MOST_NAMED ? ` and ${running.length - MOST_NAMED} more` : '';
     report(`${nameRanks(ended)} ended with code 0, ${afterMs / 1000} s ago or more; the job waits for ${rest.join(', ')}${more}`);
@@ -47,7 +47,3 @@ export function watchForHolds(groups: readonly RankGroup[], afterMs: number, rep
 
 /** Running ranks that one line names. */
 const MOST_NAMED = 4;
-
-function nameOf(rank: number, host: string | undefined): string {
-  return `rank ${rank}${host === undefined ? '' : ` on ${host}`}`;
-}

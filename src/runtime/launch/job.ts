@@ -6,7 +6,7 @@ import { afterWatching } from '../progress/watch-clock.js';
 import { describeExit } from './exit-text.js';
 import type { JobOutput } from './job-output.js';
 import { watchForHolds } from './held-up-job.js';
-import type { RankGroup, RunningRank } from './rank-group.js';
+import { nameRank, type RankGroup, type RunningRank } from './rank-group.js';
 import type { Ending } from './rank-process.js';
 
 /** Time limits of a job, and a callback for problems. */
@@ -105,7 +105,7 @@ export class Job {
       // Until then, processes that it left behind may be ended.
       await rank.delivered;
       report(
-        `${nameRank(rank)} ${describeEnding(ending)}; starting it again (${restarts} of ${this.#options.maxRankRestarts ?? 0})`,
+        `${nameRank(rank.rank, rank.host)} ${describeEnding(ending)}; starting it again (${restarts} of ${this.#options.maxRankRestarts ?? 0})`,
       );
       const next = this.#groups.find((group) => group.ranks.includes(rank))?.restart?.(rank.rank, restarts);
       if (next === undefined) return;
@@ -148,7 +148,7 @@ export class Job {
     const outlook = first && others ? this.#outlook(ending) : '';
     if (ending.kind !== 'lost') {
       const what = describeEnding(ending);
-      return first ? `${nameRank(rank)} ${what}${this.#before()}${outlook}` : { what };
+      return first ? `${nameRank(rank.rank, rank.host)} ${what}${this.#before()}${outlook}` : { what };
     }
     if (this.#losses.has(ending)) return undefined;
     this.#losses.add(ending);
@@ -258,11 +258,6 @@ export class Job {
 export function isForegroundJob(): boolean {
   const self = statOf('/proc/self');
   return self === undefined ? process.stdin.isTTY : self.terminal !== 0 && self.foreground === self.group;
-}
-
-/** `rank 3`, or `rank 3 on node1`. */
-function nameRank({ rank, host }: RunningRank): string {
-  return `rank ${rank}${host === undefined ? '' : ` on ${host}`}`;
 }
 
 /** Text such as `exited with code 3` or `was killed by SIGKILL`. */

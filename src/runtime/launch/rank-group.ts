@@ -26,3 +26,8 @@ export interface RankGroup {
   /** Ends processes that the ranks left behind. Call it when all have ended; resolves when the host has no process of the job. */
   finish(graceMs: number): Promise<void>;
 }
+
+/** `rank 3`, or `rank 3 on node1`. */
+export function nameRank(rank: number, host: string | undefined): string {
+  return `rank ${rank}${host === undefined ? '' : ` on ${host}`}`;
+}

@@ -77,7 +77,8 @@ export class Messenger implements Waitable {
   /** Other users of connections between two ranks, such as windows; they end with the communicator. */
   readonly dependents = new Set<{ abort(reason: Error): void; leave(): Promise<void> }>();
   readonly #parts: MessengerParts;
-  readonly #pointToPoint: PointToPoint;
+  /** Transfers; those queued there wait for {@link kick} or {@link waitUntil}. */
+  readonly pointToPoint: PointToPoint;
   readonly #parkedRanks: ParkedRanks;
   /** See shorterLimit(). */
   readonly #shorterMs: number;
@@ -96,14 +97,14 @@ export class Messenger implements Waitable {
 
   constructor(parts: MessengerParts) {
     this.#parts = parts;
-    this.#pointToPoint = parts.pointToPoint;
+    this.pointToPoint = parts.pointToPoint;
     this.#parkedRanks = parts.parkedRanks;
     this.#shorterMs = shorterLimit(parts.limits);
     this.#clock = new WatchClock(this.#shorterMs);
   }
 
   get isPending(): boolean {
-    return this.#pointToPoint.inFlight.pending > 0 || this.#conditions.size > 0 || this.#limit !== undefined;
+    return this.pointToPoint.inFlight.pending > 0 || this.#conditions.size > 0 || this.#limit !== undefined;
   }
 
   /** Name of a call that waits here, in its blocking form where it blocks; undefined if none does. */
@@ -115,7 +116,7 @@ export class Messenger implements Waitable {
   #callOf(error: unknown): string | undefined {
     const { rank, ranks = [rank ?? -1] } = error instanceof TcclError ? error : ({} as Partial<TcclError>);
     // The rank of a mismatch is the sender.
-    const name = this.#pointToPoint.inFlight.nameInFlight(ranks, rank === this.#parts.rank) ?? this.#nameOfCondition();
+    const name = this.pointToPoint.inFlight.nameInFlight(ranks, rank === this.#parts.rank) ?? this.#nameOfCondition();
     return this.#blocks && name?.endsWith('Sync') === false ? `${name}Sync` : name;
   }
 
@@ -126,7 +127,7 @@ export class Messenger implements Waitable {
 
   /** Sends or receives all of `array` in the promise form. */
   start(sends: boolean, peer: number, array: NumericArray, type: DataType, tag?: number): Promise<void> {
-    const p2p = this.#pointToPoint;
+    const p2p = this.pointToPoint;
     if (sends ? p2p.sendNow(peer, array, type, tag) : p2p.recvNow(peer, array, type, tag, 0)) {
       this.#parkedRanks.wake();
       return isTurnDue() ? nextTurn() : finished;
@@ -143,42 +144,9 @@ export class Messenger implements Waitable {
     });
   }
 
-  /** Receives a message of at most `array.length` elements; resolves to their number. */
-  startAtMost(peer: number, array: NumericArray, type: DataType, tag?: number): Promise<number> {
-    const p2p = this.#pointToPoint;
-    const transfer = this.addAtMost(peer, array, type, undefined, tag);
-    this.#try();
-    if (transfer.done) {
-      p2p.recycle(transfer);
-      return Promise.resolve(transfer.count);
-    }
-    return new Promise<number>((resolve, reject) => {
-      transfer.owner = { settled: (error) => (error === undefined ? resolve(transfer.count) : reject(addCallerFrames(error))) };
-      this.#startLater();
-    });
-  }
-
-  /** The blocking form of {@link startAtMost}. */
-  runAtMost(peer: number, array: NumericArray, type: DataType, tag?: number): number {
-    this.checkBlockingCall('recvSync', false, peer);
-    const p2p = this.#pointToPoint;
-    const transfer = this.addAtMost(peer, array, type, undefined, tag);
-    this.#tryInPlace();
-    if (!transfer.done) this.waitUntil(() => transfer.done);
-    p2p.recycle(transfer);
-    return transfer.count;
-  }
-
-  /** Queues a receive of at most `array.length` elements, like {@link add}. Its count is valid when the owner is called. */
-  addAtMost(peer: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined, tag?: number): Transfer {
-    const transfer = this.#pointToPoint.add(false, peer, array, type, owner, tag);
-    transfer.atMost = true;
-    return transfer;
-  }
-
   /** Waits for a message with this tag that the next receive from `peer`, which may be ANY_SOURCE, would take. */
   probe(peer: number, tag: number, settle: (found: Found | Error) => void): Condition {
-    const p2p = this.#pointToPoint;
+    const p2p = this.pointToPoint;
     const isAny = peer === ANY_SOURCE;
     const sources = isAny ? p2p.otherRanks : [peer];
     const activity = { kind: 'probe', peer } as const;
@@ -203,14 +171,14 @@ export class Messenger implements Waitable {
 
   /** Sends a short message at once; false, without any effect, if it has to wait. */
   sendNow(peer: number, array: NumericArray, type: DataType, tag?: number): boolean {
-    if (!this.#pointToPoint.sendNow(peer, array, type, tag)) return false;
+    if (!this.pointToPoint.sendNow(peer, array, type, tag)) return false;
     this.#parkedRanks.wake();
     return true;
   }
 
   /** Sends or receives in the blocking form. */
   run(sends: boolean, peer: number, array: NumericArray, type: DataType, tag?: number): void {
-    const p2p = this.#pointToPoint;
+    const p2p = this.pointToPoint;
     if (sends ? p2p.sendNow(peer, array, type, tag) : p2p.recvNow(peer, array, type, tag, this.#polls)) {
       this.#parkedRanks.wake();
       return;
@@ -222,54 +190,24 @@ export class Messenger implements Waitable {
     p2p.recycle(transfer);
   }
 
-  /** Queues transfers without polling them; `owner` is called at the end of each. `kick` or `waitUntil` starts them. */
-  add(sends: boolean, peer: number, array: NumericArray, type: DataType, owner: TransferOwner, tag?: number): Transfer {
-    return this.#pointToPoint.add(sends, peer, array, type, owner, tag);
-  }
-
-  /** A transfer for {@link addAll}, without an owner. */
-  prepare(sends: boolean, peer: number, array: NumericArray, type: DataType, tag: number | undefined): Transfer {
-    return this.#pointToPoint.prepare(sends, peer, array, type, undefined, tag);
-  }
-
-  /** Queues prepared transfers like {@link add}. */
-  addAll(transfers: readonly Transfer[]): void {
-    for (const transfer of transfers) this.#pointToPoint.addPrepared(transfer);
-  }
-
-  /** Queues a receive from any rank, like {@link add}; see PointToPoint. */
-  addAny(array: NumericArray, type: DataType, owner: TransferOwner, tag: number, atMost: boolean): AnyReceive {
-    return this.#pointToPoint.addAny(array, type, owner, tag, atMost);
-  }
-
   /** Withdraws a receive from any rank; see PointToPoint. */
   withdrawAny(any: AnyReceive, error: Error): boolean {
-    const isWithdrawn = this.#pointToPoint.withdrawAny(any, error);
+    const isWithdrawn = this.pointToPoint.withdrawAny(any, error);
     if (isWithdrawn) this.#restIfIdle();
     return isWithdrawn;
-  }
-
-  /** The other ranks. */
-  get otherRanks(): readonly number[] {
-    return this.#pointToPoint.otherRanks;
-  }
-
-  /** Queues a receive before all others from a rank; see PointToPoint. */
-  addNext(peer: number, array: NumericArray, type: DataType, owner: TransferOwner, tag: number): void {
-    this.#pointToPoint.addNext(peer, array, type, owner, tag);
   }
 
   /** Withdraws a receive whose message has not begun to arrive; see PointToPoint. */
   withdraw(peer: number, owner: TransferOwner, error: Error): boolean {
-    const isWithdrawn = this.#pointToPoint.withdraw(peer, owner, error);
+    const isWithdrawn = this.pointToPoint.withdraw(peer, owner, error);
     if (isWithdrawn) this.#restIfIdle();
     return isWithdrawn;
   }
 
-  /** Starts queued transfers, which then progress in the background. @param added by {@link addAll} */
+  /** Starts queued transfers, which then progress in the background. @param added prepared ones among them */
   kick(added: readonly Transfer[] = []): void {
     this.#try();
-    for (const transfer of added) this.#pointToPoint.recordWait(transfer);
+    for (const transfer of added) this.pointToPoint.recordWait(transfer);
     if (this.isPending) this.#startLater();
   }
 
@@ -325,7 +263,7 @@ export class Messenger implements Waitable {
 
   #restIfIdle(): void {
     if (this.isPending) return;
-    this.#pointToPoint.links.listen(false);
+    this.pointToPoint.links.listen(false);
     this.#parts.progress.remove(this);
     this.#idle?.();
   }
@@ -381,14 +319,9 @@ export class Messenger implements Waitable {
     return isDone();
   }
 
-  /** Throws the error with which another rank of this host ended the communicator. */
-  throwRecordedFailure(): void {
-    this.#pointToPoint.throwRecordedFailure();
-  }
-
   /** Fails everything in flight with `error`. */
   abort(error: Error): void {
-    this.#pointToPoint.abort(error);
+    this.pointToPoint.abort(error);
     for (const dependent of this.dependents) dependent.abort(error);
     for (const condition of this.#conditions) condition.settled(error);
     this.#conditions.clear();
@@ -404,21 +337,16 @@ export class Messenger implements Waitable {
 
   /** Sends a goodbye without waiting for transfers in flight. Sends it immediately; resolves when it has been sent. */
   async leave(): Promise<void> {
-    await Promise.all([this.#pointToPoint.links.close(), ...[...this.dependents].map((dependent) => dependent.leave())]);
-  }
-
-  /** True if this rank may wait for `peer` in a blocking call. */
-  isBlocking(peer: number): boolean {
-    return this.#pointToPoint.links.isBlocking(peer);
+    await Promise.all([this.pointToPoint.links.close(), ...[...this.dependents].map((dependent) => dependent.leave())]);
   }
 
   /** Throws `UNSUPPORTED` if this rank needs its event loop to wait for `peer` in a call. */
   checkBlocking(call: string, peer: number): void {
-    if (!this.isBlocking(peer)) {
+    if (!this.pointToPoint.links.isBlocking(peer)) {
       throw addCallerFrames(
         new InvalidUsageError(
           'UNSUPPORTED',
-          this.#pointToPoint.links.connectsAll
+          this.pointToPoint.links.connectsAll
             ? `${call}: a blocking call cannot wait for rank ${peer}: system calls cannot reach the sockets of this process, since koffi cannot be loaded or this Node.js hides their descriptors; use the promise form`
             : `${call}: a blocking call needs memory shared with rank ${peer}, or a connection that is there before: pass blocking: true to init() on all ranks, or use the promise form`,
           { rank: this.#parts.rank },
@@ -429,12 +357,12 @@ export class Messenger implements Waitable {
 
   /** Throws `UNSUPPORTED` if a blocking call would wait for a message that cannot arrive. @param peer rank or ANY_SOURCE */
   checkBlockingCall(call: string, sends: boolean, peer: number): void {
-    if (peer === ANY_SOURCE && this.otherRanks.length > 0) {
-      for (const rank of this.otherRanks) this.checkBlocking(call, rank);
+    if (peer === ANY_SOURCE && this.pointToPoint.otherRanks.length > 0) {
+      for (const rank of this.pointToPoint.otherRanks) this.checkBlocking(call, rank);
       return;
     }
     if (peer !== ANY_SOURCE) this.checkBlocking(call, peer);
-    if ((peer === this.#parts.rank || peer === ANY_SOURCE) && !this.#pointToPoint.expectsOwn(sends)) {
+    if ((peer === this.#parts.rank || peer === ANY_SOURCE) && !this.pointToPoint.expectsOwn(sends)) {
       throw addCallerFrames(
         namingCall(
           new InvalidUsageError(
@@ -449,7 +377,7 @@ export class Messenger implements Waitable {
 
   #try(): void {
     try {
-      this.#pointToPoint.progress();
+      this.pointToPoint.progress();
       this.#parkedRanks.wake();
     } catch (error) {
       throw addCallerFrames(this.#parts.fail(error, this.#callOf(error)));
@@ -490,12 +418,12 @@ export class Messenger implements Waitable {
 
   get #hasSockets(): boolean {
     for (const condition of this.#conditions) if (condition.overSockets) return true;
-    return this.#pointToPoint.inFlight.hasSockets;
+    return this.pointToPoint.inFlight.hasSockets;
   }
 
   /** True if news is found only by polling. */
   get polled(): boolean {
-    if (this.#pointToPoint.inFlight.polled) return true;
+    if (this.pointToPoint.inFlight.polled) return true;
     for (const condition of this.#conditions) if (condition.polled) return true;
     return false;
   }
@@ -507,13 +435,13 @@ export class Messenger implements Waitable {
   }
 
   wakeOn(sources: WakeSources): void {
-    this.#pointToPoint.wakeOn(sources);
+    this.pointToPoint.wakeOn(sources);
     for (const condition of this.#conditions) condition.wakeOn(sources);
   }
 
   /** Polls until nothing has moved for `spins` polls. */
   poll(spins: number): boolean {
-    const p2p = this.#pointToPoint;
+    const p2p = this.pointToPoint;
     let hasMoved = false;
     for (let looks = 0; looks <= spins && this.isPending; looks++) {
       const { steps } = p2p.inFlight;
@@ -556,12 +484,12 @@ export class Messenger implements Waitable {
   // ── failure ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   check(): void {
-    this.#pointToPoint.check();
+    this.pointToPoint.check();
     try {
       this.#parts.collectives.check();
     } catch (error) {
       // See CallQueue.check().
-      this.#pointToPoint.throwRecordedFailure();
+      this.pointToPoint.throwRecordedFailure();
       throw error;
     }
     this.#limit?.look();
@@ -581,7 +509,7 @@ export class Messenger implements Waitable {
       throw transferTimeout(rank, limits, late.text, ranks, text);
     }
     const awaited = this.#longWait(this.#clock.gapMs, now);
-    if (awaited !== undefined) this.#pointToPoint.waits.reportWait(awaited, this.#shorterMs);
+    if (awaited !== undefined) this.pointToPoint.waits.reportWait(awaited, this.#shorterMs);
     const warnAfterMs = untilWarning(limits, this.#longestMs);
     const warned = warnAfterMs === 0 ? undefined : this.#longWait(warnAfterMs, now, true);
     if (warned !== undefined) warn(longWait(rank, warnAfterMs, warned.text, this.#heldUpBy(warned).text));
@@ -604,7 +532,7 @@ export class Messenger implements Waitable {
    * @param unwarned only waits without a warning so far; they are then marked as warned
    */
   #longWait(ms: number, now: number, unwarned = false): LongWait | undefined {
-    const wait = this.#pointToPoint.inFlight.longWait(now, ms, unwarned);
+    const wait = this.pointToPoint.inFlight.longWait(now, ms, unwarned);
     const ranks = new Set(wait?.ranks);
     let first: Condition | undefined;
     for (const condition of this.#conditions) {
@@ -630,7 +558,7 @@ export class Messenger implements Waitable {
   }
 
   #oldestMs(now: number): number {
-    let oldest = this.#pointToPoint.inFlight.oldestMs(now);
+    let oldest = this.pointToPoint.inFlight.oldestMs(now);
     for (const { sinceMs } of this.#conditions) oldest = Math.min(oldest, sinceMs ?? now);
     return oldest;
   }
@@ -640,7 +568,7 @@ export class Messenger implements Waitable {
    * and the error names one that waits for a message: it is this rank if those wait in a call that all ranks make.
    */
   #heldUpBy(wait: LongWait): { readonly ranks: readonly number[]; readonly text: string } {
-    const p2p = this.#pointToPoint.waits;
+    const p2p = this.pointToPoint.waits;
     const behind = p2p.stragglers(wait.ranks, this.#shorterMs);
     const doing = (rank: number): string | undefined => p2p.doing(rank) ?? this.#parts.collectives.doing(rank);
     if (!p2p.isDeadlock) return { ranks: behind, text: describeLate(behind, doing) };

@@ -31,6 +31,18 @@ export function refused(error: unknown): Promise<void> {
 }
 
 /**
+ * Starts a call of the promise form, whose promise rejects with what `start` throws. Collectives catch by
+ * themselves, because a closure costs them a fifth more at 8 bytes.
+ */
+export function promised<T>(start: () => Promise<T>): Promise<T> {
+  try {
+    return start();
+  } catch (error) {
+    return refused(error) as Promise<never>;
+  }
+}
+
+/**
  * Throws `UNSUPPORTED` in the body of a group, for a call that cannot be part of it.
  * @param why reason, and what to do instead
  */
@@ -45,10 +57,8 @@ export function checkAlone(
 
 /** Starts a call that cannot be part of a group; the body of a group ends it with the refusal. */
 export function alone<T>(call: string, rank: number, start: () => Promise<T>): Promise<T> {
-  try {
+  return promised(() => {
     checkAlone(call, rank);
-  } catch (error) {
-    return refused(error) as Promise<never>;
-  }
-  return start();
+    return start();
+  });
 }

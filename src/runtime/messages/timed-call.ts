@@ -97,128 +97,99 @@ export function startTimedCollective(parts: TimedCallParts, call: QueuedCall, op
   });
 }
 
-/** One of the messages of a call. */
-export interface TimedMessage {
+/** A wait for other ranks outside collectives: for a message, its taking, or a signal. */
+export interface TimedWait {
   /** The call, for errors. */
   readonly name: string;
-  readonly peer: number;
-  /** True if it waits until `peer` has taken a message, false if it waits for one. */
-  readonly sends: boolean;
-  /** The receive that belongs to a send, if the call makes both. */
-  readonly and?: TimedMessage;
-  /** Starts it without a poll; returns its owner, by which a receive can be withdrawn. */
-  readonly add: (settled: (error?: Error) => void) => TransferOwner;
-  /** True if the message of a receive has not begun to arrive; left out where nothing can be withdrawn. */
-  readonly mayWithdraw?: () => boolean;
+  /** Text of the missing event, for errors: `no signal from rank 1 came to rank 0`. */
+  readonly missing: string;
+  readonly ranks: () => readonly number[];
+  /**
+   * Starts it without a poll. Returns the function that withdraws it, which returns false if it goes on or has ended; undefined
+   * where nothing can be withdrawn.
+   */
+  readonly begin: (settled: (error?: Error) => void) => ((error: Error) => boolean) | undefined;
 }
 
-/** Starts a send or receive with a signal or a limit of time. */
-export function startTimedMessage(parts: TimedCallParts, message: TimedMessage, options: CallLimits): Promise<void> {
+/** Waits, perhaps with a signal or a limit of time. */
+export function startWait(parts: TimedCallParts, wait: TimedWait, options: CallLimits | undefined): Promise<void> {
+  const look = (): void => lookAt(parts.messenger);
+  if (!isTimed(options)) {
+    return new Promise<void>((resolve) => {
+      wait.begin(settlerOf(resolve));
+      look();
+    });
+  }
   return startTimed(options, (settled) => {
-    const owner = message.add(settled);
-    const look = (): void => lookAt(parts.messenger);
-    look();
-    return messageThatEnds(parts, message, owner, look);
+    const withdraw = wait.begin(settled);
+    const late = (timeoutMs: number): TimeoutError => lateWait(wait, timeoutMs);
+    return withdraw === undefined ? endingAll(wait.name, [parts], look, late) : withdrawn(look, withdraw, late);
   });
 }
 
-function messageThatEnds(parts: TimedCallParts, message: TimedMessage, owner: TransferOwner, look: () => void): StartedCall {
-  const { name, peer, mayWithdraw } = message;
-  const late = (timeoutMs: number): TimeoutError => lateMessage(parts.rank, message, timeoutMs);
-  if (mayWithdraw === undefined) return endingAll(name, [parts], look, late);
-  return withdrawn(look, (error) => mayWithdraw() && parts.messenger.withdraw(peer, owner, error), late);
-}
-
-/** Throws `UNSUPPORTED` if a blocking message would wait in vain; see Messenger. */
-export function checkBlockingMessage({ messenger, rank }: TimedCallParts, { name, peer, sends, and }: TimedMessage): void {
-  const meetsItself = and !== undefined && peer === rank && and.peer === rank;
-  if (!meetsItself) messenger.checkBlockingCall(name, sends, peer);
-  if (and !== undefined && !meetsItself) messenger.checkBlockingCall(name, false, and.peer);
-}
-
-/** The blocking form of {@link startTimedMessage}, after {@link checkBlockingMessage}. */
-export function runTimedMessage(parts: TimedCallParts, message: TimedMessage, timeoutMs: number): void {
-  const { messenger, rank, fail } = parts;
-  const { mayWithdraw } = message;
+/** The blocking form of {@link startWait}. */
+export function runWait({ messenger, fail }: TimedCallParts, wait: TimedWait, { timeoutMs }: BlockingLimits = {}): void {
   let outcome: { readonly error: Error | undefined } | undefined;
-  const owner = message.add((error) => (outcome = { error }));
+  const withdraw = wait.begin((error) => (outcome = { error }));
   const isDone = (): boolean => outcome !== undefined;
-  if (!messenger.waitWithin(isDone, timeoutMs)) {
-    const error = lateMessage(rank, message, timeoutMs);
-    if (mayWithdraw === undefined) throw addCallerFrames(fail(error, message.name));
-    if (mayWithdraw() && messenger.withdraw(message.peer, owner, error)) throw addCallerFrames(error);
+  if (timeoutMs === undefined) messenger.waitUntil(isDone);
+  else if (!messenger.waitWithin(isDone, timeoutMs)) {
+    const error = lateWait(wait, timeoutMs);
+    if (withdraw === undefined) throw addCallerFrames(fail(error, wait.name));
+    if (withdraw(error)) throw addCallerFrames(error);
     messenger.waitUntil(isDone);
   }
   const { error } = outcome ?? { error: undefined };
   if (error !== undefined) throw addCallerFrames(error);
 }
 
-function lateMessage(rank: number, { name, peer, sends }: TimedMessage, timeoutMs: number): TimeoutError {
-  const what = sends
-    ? `rank ${peer} did not take the message of rank ${rank}`
-    : `no message from rank ${peer} came to rank ${rank}`;
-  return namingCall(new TimeoutError('TIMEOUT', `${name}: ${what} within ${limitText(timeoutMs)}`, { ranks: [peer] }));
+function lateWait({ name, missing, ranks }: TimedWait, timeoutMs: number): TimeoutError {
+  return namingCall(new TimeoutError('TIMEOUT', `${name}: ${missing} within ${limitText(timeoutMs)}`, { ranks: ranks() }));
 }
 
-/** A wait for a condition that other ranks bring about, such as a signal. */
-export interface TimedWait {
-  /** The call, for errors. */
+/** A send or receive. */
+interface AwaitedMessage {
   readonly name: string;
-  /** Text of the missing message and its sender: `no signal from rank 1 came`. */
-  readonly missing: string;
-  readonly ranks: () => readonly number[];
-  /** Starts it; returns the function that withdraws it, which returns false if it has ended. */
-  readonly begin: (settled: (error?: Error) => void) => (error: Error) => boolean;
+  readonly sends: boolean;
+  readonly peer: number;
+  /** Queues it; returns its owner, by which a receive can be withdrawn. */
+  readonly add: (settled: (error?: Error) => void) => TransferOwner;
+  /** True if the message of a receive has not begun to arrive. */
+  readonly mayWithdraw?: () => boolean;
 }
 
-/** Waits, perhaps with a signal or a limit of time. */
-export function startWait({ rank, messenger }: TimedCallParts, wait: TimedWait, options: CallLimits | undefined): Promise<void> {
-  if (!isTimed(options)) {
-    return new Promise<void>((resolve) => {
-      wait.begin(settlerOf(resolve));
-      lookAt(messenger);
-    });
-  }
-  return startTimed(options, (settled) => {
-    const withdraw = wait.begin(settled);
-    return withdrawn(
-      () => lookAt(messenger),
-      withdraw,
-      (timeoutMs) => lateWait(rank, wait, timeoutMs),
-    );
-  });
-}
-
-/** The blocking form of {@link startWait}. */
-export function runWait({ rank, messenger }: TimedCallParts, wait: TimedWait, { timeoutMs }: BlockingLimits = {}): void {
-  let outcome: { readonly error: Error | undefined } | undefined;
-  const withdraw = wait.begin((error) => (outcome = { error }));
-  const isDone = (): boolean => outcome !== undefined;
-  if (timeoutMs === undefined) messenger.waitUntil(isDone);
-  else if (!messenger.waitWithin(isDone, timeoutMs)) {
-    const error = lateWait(rank, wait, timeoutMs);
-    if (withdraw(error)) throw addCallerFrames(error);
-  }
-  const { error } = outcome ?? { error: undefined };
-  if (error !== undefined) throw addCallerFrames(error);
+export function waitForMessage(
+  { rank, messenger }: TimedCallParts,
+  { name, sends, peer, add, mayWithdraw = () => true }: AwaitedMessage,
+): TimedWait {
+  return {
+    name,
+    missing: sends
+      ? `rank ${peer} did not take the message of rank ${rank}`
+      : `no message from rank ${peer} came to rank ${rank}`,
+    ranks: () => [peer],
+    begin: (settled) => {
+      const owner = add(settled);
+      return sends ? undefined : (error) => mayWithdraw() && messenger.withdraw(peer, owner, error);
+    },
+  };
 }
 
 /** A receive from any rank. @param add queues it */
-export function waitForAny(name: string, messenger: Messenger, add: (settled: (error?: Error) => void) => AnyReceive): TimedWait {
+export function waitForAny(
+  { rank, messenger }: TimedCallParts,
+  name: string,
+  add: (settled: (error?: Error) => void) => AnyReceive,
+): TimedWait {
   return {
     name,
-    missing: 'no message from any rank came',
-    ranks: () => messenger.otherRanks,
+    missing: `no message from any rank came to rank ${rank}`,
+    ranks: () => messenger.pointToPoint.otherRanks,
     begin: (settled) => {
       const any = add(settled);
       return (error) => messenger.withdrawAny(any, error);
     },
   };
-}
-
-function lateWait(rank: number, { name, missing, ranks }: TimedWait, timeoutMs: number): TimeoutError {
-  const text = `${name}: ${missing} to rank ${rank} within ${limitText(timeoutMs)}`;
-  return namingCall(new TimeoutError('TIMEOUT', text, { ranks: ranks() }));
 }
 
 /** Limits a call that has a promise already; it ends the communicator when it ends before its time. */

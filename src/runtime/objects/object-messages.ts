@@ -1,20 +1,7 @@
 import { objectBytes } from '../device/types.js';
 import type { BlockingLimits, CallLimits } from '../algorithms/arguments.js';
-import { settlerOf } from '../caller-stack.js';
 import type { Messenger } from '../messages/messenger.js';
-import {
-  checkBlockingMessage,
-  isTimed,
-  lookAt,
-  runTimedMessage,
-  runWait,
-  startTimedMessage,
-  startWait,
-  waitForAny,
-  type TimedCallParts,
-  type TimedMessage,
-  type TimedWait,
-} from '../messages/timed-call.js';
+import { runWait, startWait, waitForAny, waitForMessage, type TimedCallParts, type TimedWait } from '../messages/timed-call.js';
 import { ANY_SOURCE } from '../algorithms/activity.js';
 import { ANY_TAG, type Transfer, type TransferOwner } from '../messages/p2p-transfer.js';
 import type { AnyObject } from './object-exchange.js';
@@ -37,22 +24,26 @@ export class ObjectMessages {
 
   /** Throws, before anything starts, when the value cannot be sent. */
   send(value: unknown, peer: number, tag?: number, options?: CallLimits): Promise<void> {
-    return this.#start(this.#sendOf(value, peer, 'sendObject', tag), options);
+    return startWait(this.#parts, this.#sendOf(value, peer, 'sendObject', tag), options);
   }
 
   sendSync(value: unknown, peer: number, tag?: number, options?: BlockingLimits): void {
-    this.#run(this.#sendOf(value, peer, 'sendObjectSync', tag), options);
+    const name = 'sendObjectSync';
+    const send = this.#sendOf(value, peer, name, tag);
+    this.#parts.messenger.checkBlockingCall(name, true, peer);
+    runWait(this.#parts, send, options);
   }
 
   async recv(peer: number, tag?: number, options?: CallLimits): Promise<unknown> {
     const receive = new ObjectReceive('recvObject', this.#parts.messenger, peer, tag);
-    await this.#start(this.#receiveOf(receive), options);
+    await startWait(this.#parts, this.#receiveOf(receive), options);
     return receive.value();
   }
 
   recvSync(peer: number, tag?: number, options?: BlockingLimits): unknown {
     const receive = new ObjectReceive('recvObjectSync', this.#parts.messenger, peer, tag);
-    this.#run(this.#receiveOf(receive), options);
+    this.#parts.messenger.checkBlockingCall(receive.call, false, peer);
+    runWait(this.#parts, this.#receiveOf(receive), options);
     return receive.value();
   }
 
@@ -69,101 +60,75 @@ export class ObjectMessages {
     return { value: receive.value(), source: receive.peer, tag: receive.tag };
   }
 
+  async sendRecv(value: unknown, to: number, from: number, options?: CallLimits): Promise<unknown> {
+    const receive = new ObjectReceive('sendRecvObject', this.#parts.messenger, from);
+    await startWait(this.#parts, bothOf(this.#sendOf(value, to, receive.call), this.#receiveOf(receive)), options);
+    return receive.value();
+  }
+
+  sendRecvSync(value: unknown, to: number, from: number, options?: BlockingLimits): unknown {
+    const { messenger, rank } = this.#parts;
+    const receive = new ObjectReceive('sendRecvObjectSync', messenger, from);
+    const both = bothOf(this.#sendOf(value, to, receive.call), this.#receiveOf(receive));
+    if (to !== rank || from !== rank) {
+      messenger.checkBlockingCall(receive.call, true, to);
+      messenger.checkBlockingCall(receive.call, false, from);
+    }
+    runWait(this.#parts, both, options);
+    return receive.value();
+  }
+
   #waitForAny(receive: ObjectReceive): TimedWait {
-    const { messenger } = this.#parts;
-    return waitForAny(receive.call, messenger, (settled) => {
+    return waitForAny(this.#parts, receive.call, (settled) => {
       receive.ended = settled;
-      const any = messenger.addAny(receive.head, objectBytes, receive, receive.tag, false);
+      const any = this.#parts.messenger.pointToPoint.addAny(receive.head, objectBytes, receive, receive.tag, false);
       receive.leads = () => any.claimed;
       return any;
     });
   }
 
-  async sendRecv(value: unknown, to: number, from: number, options?: CallLimits): Promise<unknown> {
-    const receive = new ObjectReceive('sendRecvObject', this.#parts.messenger, from);
-    await this.#start(bothOf(this.#sendOf(value, to, receive.call), this.#receiveOf(receive)), options);
-    return receive.value();
-  }
-
-  sendRecvSync(value: unknown, to: number, from: number, options?: BlockingLimits): unknown {
-    const receive = new ObjectReceive('sendRecvObjectSync', this.#parts.messenger, from);
-    this.#run(bothOf(this.#sendOf(value, to, receive.call), this.#receiveOf(receive)), options);
-    return receive.value();
-  }
-
-  #sendOf(value: unknown, peer: number, name: string, tag?: number): TimedMessage {
+  #sendOf(value: unknown, peer: number, name: string, tag?: number): TimedWait {
     const send = new ObjectSend(name, value);
-    return {
-      name,
-      peer,
-      sends: true,
-      add: (settled) => {
-        send.ended = settled;
-        for (const part of send.parts) this.#parts.messenger.add(true, peer, part, objectBytes, send, tag);
-        return send;
-      },
+    const add = (settled: (error?: Error) => void): ObjectSend => {
+      send.ended = settled;
+      for (const part of send.parts) this.#parts.messenger.pointToPoint.add(true, peer, part, objectBytes, send, tag);
+      return send;
     };
+    return waitForMessage(this.#parts, { name, sends: true, peer, add });
   }
 
-  #receiveOf(receive: ObjectReceive): TimedMessage {
+  #receiveOf(receive: ObjectReceive): TimedWait {
     const { call: name, peer, head } = receive;
-    return {
-      name,
-      peer,
-      sends: false,
-      add: (settled) => {
-        receive.ended = settled;
-        const lead = this.#parts.messenger.add(false, peer, head, objectBytes, receive, receive.tag);
-        receive.leads = () => lead;
-        return receive;
-      },
-      mayWithdraw: () => !receive.hasBegun,
+    const add = (settled: (error?: Error) => void): ObjectReceive => {
+      receive.ended = settled;
+      const lead = this.#parts.messenger.pointToPoint.add(false, peer, head, objectBytes, receive, receive.tag);
+      receive.leads = () => lead;
+      return receive;
     };
-  }
-
-  #start(message: TimedMessage, options: CallLimits | undefined): Promise<void> {
-    if (isTimed(options)) return startTimedMessage(this.#parts, message, options);
-    return new Promise<void>((resolve) => {
-      message.add(settlerOf(resolve));
-      lookAt(this.#parts.messenger);
-    });
-  }
-
-  #run(message: TimedMessage, { timeoutMs }: BlockingLimits = {}): void {
-    checkBlockingMessage(this.#parts, message);
-    if (timeoutMs !== undefined) {
-      runTimedMessage(this.#parts, message, timeoutMs);
-      return;
-    }
-    const { messenger } = this.#parts;
-    let isDone = false;
-    message.add((error) => (isDone = error === undefined));
-    messenger.waitUntil(() => isDone);
+    return waitForMessage(this.#parts, { name, sends: false, peer, add, mayWithdraw: () => !receive.hasBegun });
   }
 }
 
 /** A send and a receive in flight together. Either ends the call with an error; it waits for the send first. */
-function bothOf(send: TimedMessage, receive: TimedMessage): TimedMessage {
-  let isSent = false;
+function bothOf(send: TimedWait, receive: TimedWait): TimedWait {
+  let awaited = send;
   return {
     name: send.name,
-    get peer() {
-      return isSent ? receive.peer : send.peer;
+    get missing() {
+      return awaited.missing;
     },
-    get sends() {
-      return !isSent;
-    },
-    and: receive,
-    add: (settled) => {
+    ranks: () => awaited.ranks(),
+    begin: (settled) => {
       let open = 2;
       const one = (error?: Error): void => {
         if (open > 0 && (open = error === undefined ? open - 1 : 0) === 0) settled(error);
       };
-      send.add((error) => {
-        isSent = true;
+      send.begin((error) => {
+        awaited = receive;
         one(error);
       });
-      return receive.add(one);
+      receive.begin(one);
+      return undefined;
     },
   };
 }
@@ -216,7 +181,7 @@ class ObjectReceive implements TransferOwner {
   settled(error?: Error): void {
     const next = error === undefined ? this.#next() : undefined;
     if (next === undefined) this.ended(error);
-    else this.messenger.addNext(this.peer, next, objectBytes, this, this.tag);
+    else this.messenger.pointToPoint.addNext(this.peer, next, objectBytes, this, this.tag);
   }
 
   /** Memory for the next part. */

@@ -2,8 +2,9 @@
 import { parentPort, workerData } from '#platform/threads';
 import { DONE } from '../device/kernels/kernels.js';
 import { loadLibc } from '../device/libc.js';
-import { Segment, type SegmentInThread } from '../device/segment.js';
+import { Segment } from '../device/segment.js';
 import { Team } from '../device/team.js';
+import type { EngineThreadData } from './start-thread.js';
 import { packReason } from '../failure/transfer.js';
 import { PARK_AFTER_MS } from '../progress/backoff.js';
 import { progressHere, type Waitable } from '../progress/progress.js';
@@ -14,8 +15,7 @@ import { shorterOf } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** Data that a rank passes to its engine thread. */
-export interface DirectThreadData {
-  readonly segment: SegmentInThread;
+export interface DirectThreadData extends EngineThreadData {
   /** The team in which this thread works for the rank. */
   readonly team: { readonly address: number; readonly members: readonly number[]; readonly stageBytes: number };
   readonly localRanks: readonly number[];
@@ -24,7 +24,6 @@ export interface DirectThreadData {
   readonly spins: number;
   /** Time limit of calls without one of their own. */
   readonly limitMs: number;
-  readonly buffer: SharedArrayBuffer;
 }
 
 const {

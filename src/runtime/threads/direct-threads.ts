@@ -1,19 +1,14 @@
 import { once } from '#platform/events';
-import { Worker } from '#platform/threads';
 import { mostRoomBytes } from '../algorithms/memory/direct-small.js';
 import { stageMemoryBytes } from '../algorithms/memory/direct-staging.js';
 import { tablesMemoryBytes } from '../algorithms/memory/direct-tables.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
-import { SystemError } from '../../errors.js';
 import { raiseTeamAbort } from '../algorithms/memory/direct-engine.js';
 import { TeamWaitChains } from '../algorithms/memory/team-engine.js';
 import type { DirectThreadData } from './direct-thread.js';
-import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
+import { notStarted, startEngineThread } from './start-thread.js';
 import { ThreadEngine, type EngineThread } from './thread-engine.js';
-import { ownModule } from '../../own-module.js';
-import { bundleAdvice } from '../launch/bundle-advice.js';
-import { startWithFlags } from '../launch/worker-flags.js';
 import { defined } from '../../defined.js';
 
 /** Larger than all gaps between an engine thread's allocations. */
@@ -48,11 +43,7 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
     await Promise.all(threads.map(({ worker }) => once(worker, 'message')));
   } catch (error) {
     for (const { worker } of threads) void worker.terminate();
-    throw new SystemError(
-      'LAUNCH',
-      `an engine thread cannot be started: ${(error as Error).message}${bundleAdvice(error, 'direct-thread.js')}`,
-      { cause: error },
-    );
+    throw notStarted(error as Error, 'direct-thread.js');
   }
   for (const { worker } of threads) worker.unref();
   const waitChains = new TeamWaitChains(team, localRanks);
@@ -79,27 +70,16 @@ function startThread(
   isFirst: boolean,
   { localRanks, smallBytes, spins, limitMs }: DirectThreadsOptions,
 ): EngineThread {
-  const memory = new EngineThreadMemory(engineThreadBuffer(localRanks.length));
+  const name = `engine of rank ${defined(localRanks[team.localRank])}`;
   const bytes = stageMemoryBytes(team) + mostRoomBytes(smallBytes) + tablesMemoryBytes(team) + GAPS_BYTES;
-  const from = team.allocateBytes(bytes);
-  const data: DirectThreadData = {
-    segment: team.segment.forThread(from, from + bytes),
-    team: { address: team.address, members: team.members, stageBytes: team.stageBytes },
+  const { address, members, stageBytes } = team;
+  const { memory, worker } = startEngineThread<DirectThreadData>('direct-thread.js', name, team, localRanks.length, bytes, {
+    team: { address, members, stageBytes },
     localRanks,
     smallBytes,
     spins,
     limitMs,
-    buffer: memory.buffer,
-  };
-  const worker = startWithFlags(
-    (execArgv) =>
-      new Worker(ownModule('runtime/threads/direct-thread.js'), {
-        workerData: data,
-        execArgv,
-        name: `engine of rank ${defined(localRanks[team.localRank])}`,
-      }),
-  );
-  worker.once('exit', () => team.segment.parkedRanks.giveBack(data.segment.line));
+  });
   return {
     memory,
     worker,

@@ -8,8 +8,9 @@ import type { Channels } from '../algorithms/connections/channels.js';
 import type { Nic } from '../bootstrap/interfaces.js';
 import { Board } from '../device/board.js';
 import { loadLibc } from '../device/libc.js';
-import { Segment, type SegmentInThread } from '../device/segment.js';
+import { Segment } from '../device/segment.js';
 import { Team } from '../device/team.js';
+import type { EngineThreadData } from './start-thread.js';
 import type { TcclError } from '../../errors.js';
 import { clockMs } from '../platform/platform.js';
 import { Ending } from '../failure/ending.js';
@@ -26,8 +27,7 @@ import { WatchClock } from '../progress/watch-clock.js';
 import { named, warnNow } from '../warn.js';
 
 /** Data that a rank passes to the thread. */
-export interface NetworkThreadData {
-  readonly segment: SegmentInThread;
+export interface NetworkThreadData extends EngineThreadData {
   readonly team: { readonly address: number; readonly members: readonly number[] };
   readonly members: Members;
   readonly shared: boolean;
@@ -45,7 +45,6 @@ export interface NetworkThreadData {
   readonly takesWarnings: boolean;
   /** Name of the communicator, for warnings. */
   readonly name: string | undefined;
-  readonly buffer: SharedArrayBuffer;
 }
 
 export type ToNetworkThread =

@@ -1,17 +1,14 @@
-import { Worker } from '#platform/threads';
+import type { Worker } from '#platform/threads';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Algorithm } from '../algorithms/call.js';
-import { SystemError } from '../../errors.js';
 import { packReason, unpackReason } from '../failure/transfer.js';
 import { answerer } from './bootstrap-proxy.js';
-import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
+import type { EngineThreadMemory } from './engine-thread-memory.js';
+import { notStarted, startEngineThread } from './start-thread.js';
 import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './network-thread.js';
 import { networkMemoryBytes, type NetworkOptions } from '../algorithms/connections/open-network.js';
 import { ThreadEngine } from './thread-engine.js';
 import type { WaitLimits } from '../progress/wait-limits.js';
-import { ownModule } from '../../own-module.js';
-import { bundleAdvice } from '../launch/bundle-advice.js';
-import { startWithFlags } from '../launch/worker-flags.js';
 import { graceMs } from '../failure/grace.js';
 import { onAbort } from '../abort-signals.js';
 
@@ -54,34 +51,32 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
   const { bootstrap, team, libc, shared, net, host, secret, channels, nics, aggregators } = options;
   const { algorithms, spins, limits, heartbeatMs, name } = options;
   const { rank, nRanks, peers, localRanks } = bootstrap;
-  const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
   const bytes = networkMemoryBytes(algorithms, channels, net, rank);
   signal.throwIfAborted();
-  const from = team.allocateBytes(bytes);
-  const data: NetworkThreadData = {
-    segment: team.segment.forThread(from, from + bytes),
-    team: { address: team.address, members: team.members },
-    members: { rank, nRanks, peers, localRanks },
-    shared,
-    net,
-    host,
-    secret,
-    channels,
-    nics: nics ?? [],
-    aggregators,
-    algorithms,
-    spins,
-    limits,
-    heartbeatMs,
-    takesWarnings: options.onWarning !== undefined,
-    name,
-    buffer: memory.buffer,
-  };
-  const worker = startWithFlags(
-    (execArgv) =>
-      new Worker(ownModule('runtime/threads/network-thread.js'), { workerData: data, execArgv, name: `network of rank ${rank}` }),
+  const { memory, worker } = startEngineThread<NetworkThreadData>(
+    'network-thread.js',
+    `network of rank ${rank}`,
+    team,
+    nRanks,
+    bytes,
+    {
+      team: { address: team.address, members: team.members },
+      members: { rank, nRanks, peers, localRanks },
+      shared,
+      net,
+      host,
+      secret,
+      channels,
+      nics: nics ?? [],
+      aggregators,
+      algorithms,
+      spins,
+      limits,
+      heartbeatMs,
+      takesWarnings: options.onWarning !== undefined,
+      name,
+    },
   );
-  worker.once('exit', () => team.segment.parkedRanks.giveBack(data.segment.line));
   const post = (message: ToNetworkThread): void => worker.postMessage(message);
   const stopForwarding = bootstrap.onFailure((error) => post({ kind: 'failure', reason: packReason(error) }));
   const stopListening = onAbort(signal, () => post({ kind: 'abort', reason: packReason(signal.reason as Error) }));
@@ -131,13 +126,7 @@ function whenOpened(
       else void answer(message).then(post);
     });
     worker.on('error', (error) => {
-      reject(
-        new SystemError(
-          'LAUNCH',
-          `an engine thread cannot be started: ${error.message}${bundleAdvice(error, 'network-thread.js')}`,
-          { cause: error },
-        ),
-      );
+      reject(notStarted(error, 'network-thread.js'));
       memory.gaveUp(packReason(error));
     });
   });

@@ -1,3 +1,4 @@
+import type { TransportsByNic } from './by-nic.js';
 import { StripedTransport } from './striped.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TransportName } from './transport.js';
 
@@ -8,9 +9,6 @@ export interface Lanes {
   /** The lane of each message, repeated without end: faster NICs may have more turns. */
   readonly turns: readonly number[];
 }
-
-/** Opens a transport over one of this rank's NICs, or leaves the choice to the kernel. */
-type OpenTransport = (nic: string | undefined) => Transport;
 
 /** A transport whose connections go over all lanes to a peer; undefined without lanes. */
 export function inLanes({ nics, turns }: Lanes, over: (nic: string) => Transport): Transport | undefined {
@@ -23,16 +21,14 @@ export class RailsTransport implements Transport {
   readonly name: TransportName;
   readonly size: FifoSize;
   readonly #lanesTo: (peer: number) => Lanes;
-  readonly #open: OpenTransport;
+  readonly #transports: TransportsByNic;
   /** For peers to which no NIC is given. */
   readonly #anyNic: Transport;
-  readonly #byNic = new Map<string, Transport>();
 
-  /** @param open all that it opens have the same name and size */
-  constructor(lanesTo: (peer: number) => Lanes, open: OpenTransport) {
+  constructor(lanesTo: (peer: number) => Lanes, transports: TransportsByNic) {
     this.#lanesTo = lanesTo;
-    this.#open = open;
-    this.#anyNic = open(undefined);
+    this.#transports = transports;
+    this.#anyNic = transports.over();
     this.name = this.#anyNic.name;
     this.size = this.#anyNic.size;
   }
@@ -46,16 +42,10 @@ export class RailsTransport implements Transport {
   }
 
   close(): void {
-    for (const transport of [this.#anyNic, ...this.#byNic.values()]) transport.close();
+    this.#transports.close();
   }
 
   #to(peer: number): Transport {
-    return inLanes(this.#lanesTo(peer), (nic) => this.#over(nic)) ?? this.#anyNic;
-  }
-
-  #over(nic: string): Transport {
-    const transport = this.#byNic.get(nic) ?? this.#open(nic);
-    this.#byNic.set(nic, transport);
-    return transport;
+    return inLanes(this.#lanesTo(peer), (nic) => this.#transports.over(nic)) ?? this.#anyNic;
   }
 }

@@ -17,7 +17,7 @@ import {
 } from '../algorithms/arguments.js';
 import { abortedBefore, isTimed, limited, runWait, signalUnheard, startWait, type TimedWait } from '../messages/timed-call.js';
 import { addCallerFrames, errorOfCall, ofRank, settlerOf } from '../caller-stack.js';
-import { alone, checkAlone, refused } from '../messages/running-group.js';
+import { alone, checkAlone, promised, refused } from '../messages/running-group.js';
 import { clockMs } from '../platform/platform.js';
 import { isTurnDue, nextTurn } from '../progress/event-loop-turns.js';
 import { progressHere } from '../progress/progress.js';
@@ -197,15 +197,13 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
    * time, a wait that ends before consumes none.
    */
   waitSignal(peers: number | readonly number[], count = 1, options?: CallLimits): Promise<void> {
-    try {
+    return promised(() => {
       const from = this.#checkWait('waitSignal', peers, count, options);
       if (isTimed(options)) return startWait(this.#parts.timed, this.#timedWait('waitSignal', from, count), options);
       return new Promise((resolve) => {
         this.#signals.wait(from, count, settlerOf(resolve));
       });
-    } catch (error) {
-      return refused(this.#ofThisRank(error));
-    }
+    });
   }
 
   /** The blocking form of {@link waitSignal}; see {@link putSync}. */
@@ -220,13 +218,13 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
 
   /** Resolves when all data that this rank has put have arrived. */
   flush(options?: CallLimits): Promise<void> {
-    try {
-      this.#checkOpen('flush');
-      checkLimits('flush', options);
-    } catch (error) {
-      return refused(this.#ofThisRank(error));
-    }
-    return limited(this.#parts.timed, 'flush', () => this.#flush(), options);
+    return promised(() => {
+      this.#ofRank(() => {
+        this.#checkOpen('flush');
+        checkLimits('flush', options);
+      });
+      return limited(this.#parts.timed, 'flush', () => this.#flush(), options);
+    });
   }
 
   async #flush(): Promise<void> {
@@ -460,17 +458,13 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
     return ofRank(this.#parts.bootstrap.rank, check);
   }
 
-  #ofThisRank(error: unknown): unknown {
-    return errorOfCall(error, this.#parts.bootstrap.rank);
-  }
-
   // ── waiting ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #timedWait(name: string, from: readonly number[], count: number): TimedWait {
     let wait: SignalWait | undefined;
     return {
       name,
-      missing: `no ${count === 1 ? 'signal' : `${count} signals`} from ${nameRanks(from)} came`,
+      missing: `no ${count === 1 ? 'signal' : `${count} signals`} from ${nameRanks(from)} came to rank ${this.#parts.bootstrap.rank}`,
       ranks: () => wait?.awaited() ?? from,
       begin: (settled) => {
         const begun = (wait = this.#signals.wait(from, count, settled));
@@ -516,7 +510,7 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
       if (command === undefined || command.done) return isTurnDue() ? nextTurn() : finished;
       return limited(this.#parts.timed, name, () => this.#whenDone(command, peer), options);
     } catch (error) {
-      return refused(this.#ofThisRank(error));
+      return refused(errorOfCall(error, this.#parts.bootstrap.rank));
     }
   }
 

@@ -1,21 +1,18 @@
 import type { Introduction } from '../../bootstrap/bootstrap.js';
-import type { Nic } from '#seam/bootstrap/interfaces';
 import { connectAggregator } from '#seam/aggregator/connect';
 import type { Aggregators } from '../../aggregator/aggregators.js';
-import { placeOf } from '../../bootstrap/peer-info.js';
 import type { Algorithm } from '../call.js';
 import { nicsBetween, type Channels } from './channels.js';
 import { headOf } from './collnet-trees.js';
-import type { Libc } from '../../device/libc.js';
-import type { Team } from '../../device/team.js';
 import { TimeoutError } from '../../../errors.js';
 import { REASON_BYTES } from '../../failure/transfer.js';
+import { TransportsByNic, type NetworkMeans } from '../../transport/by-nic.js';
 import { connectPeers, keyOf, type PeerConnections, type TransportFor, type WantedEnd } from '../../transport/peers.js';
 import { inLanes } from '#seam/transport/rails';
 import type { Ends } from './algorithm.js';
 import { connectRings } from '../../transport/ring.js';
 import { ShmTransport } from '../../transport/shm.js';
-import { networkNamed, type ChosenNetwork } from '#seam/transport/networks';
+import type { ChosenNetwork } from '#seam/transport/networks';
 import type { FifoSize, Transport, TwoWayConnection } from '../../transport/transport.js';
 import { afterWatching } from '../../progress/watch-clock.js';
 import { networkAlgorithm } from './registry.js';
@@ -34,28 +31,15 @@ const BESIDES_CONNECTION_BYTES = 16 * 1024;
 const BESIDES_BYTES = 64 * 1024;
 
 /** Means of a rank to connect with the others for data. */
-interface DataTransports {
+interface DataTransports extends NetworkMeans {
   readonly bootstrap: Introduction;
   /** True if all ranks of this host share memory. */
   readonly shared: boolean;
-  readonly team: Team;
-  readonly libc: Libc | undefined;
-  readonly net: ChosenNetwork;
-  /** See dataHost(). */
-  readonly host: string;
-  /** Secret of the ranks of one init(). */
-  readonly secret: Uint8Array;
-}
-
-/** The same, for connections of channels. */
-interface ChannelTransports extends DataTransports {
   readonly channels?: Channels;
-  /** NICs of this host. */
-  readonly nics?: readonly Nic[];
 }
 
 /** The same, for an engine. */
-export interface NetworkOptions extends ChannelTransports {
+export interface NetworkOptions extends DataTransports {
   readonly channels: Channels;
   readonly aggregators: Aggregators | undefined;
 }
@@ -126,43 +110,23 @@ async function withAggregators(
 
 /** Does something with transports whose connections have a size: shared memory within a host, a network beyond. */
 async function overTransports<T>(
-  { bootstrap, shared, team, libc, net, host, secret, channels, nics = [] }: ChannelTransports,
+  means: DataTransports,
   size: FifoSize,
   make: (transportFor: TransportFor) => Promise<T>,
 ): Promise<T> {
+  const { bootstrap, shared, team, channels } = means;
   const { rank, localRanks } = bootstrap;
   const shm = new ShmTransport({ size, team, localRanks });
-  const opened = new Map<string, Transport>();
-  const chosen = networkNamed(net.name);
-  const over = (name: string | undefined): Transport => {
-    const nic = nics.find((own) => own.name === name);
-    const key = nic?.host ?? '';
-    const network =
-      opened.get(key) ??
-      chosen.open({
-        size,
-        sockets: net.sockets,
-        segment: team.segment,
-        rank,
-        host: nic?.host ?? host,
-        nic,
-        secret,
-        libc,
-        whyGone: (peer) => bootstrap.whyGone(peer),
-        placeOf: (other) => placeOf(bootstrap.peers, other),
-      });
-    opened.set(key, network);
-    return network;
-  };
+  const byNic = new TransportsByNic(size, means);
   const networkFor = (peer: number, channel: WantedEnd['channel']): Transport => {
-    if (channel !== 'all') return over(channel === undefined ? undefined : channels?.rings[channel]?.nics[rank]?.name);
-    const lanes = channels === undefined || chosen.choosesNics ? undefined : nicsBetween(channels, rank, peer);
-    return (lanes === undefined ? undefined : inLanes(lanes, over)) ?? over(undefined);
+    if (channel !== 'all') return byNic.over(channel === undefined ? undefined : channels?.rings[channel]?.nics[rank]?.name);
+    const lanes = channels === undefined || byNic.network.choosesNics ? undefined : nicsBetween(channels, rank, peer);
+    return (lanes === undefined ? undefined : inLanes(lanes, (nic) => byNic.over(nic))) ?? byNic.over();
   };
   try {
     return await make((peer, channel) => (shared && localRanks.includes(peer) ? shm : networkFor(peer, channel)));
   } finally {
-    for (const network of opened.values()) network.close();
+    byNic.close();
     shm.close();
   }
 }

@@ -69,7 +69,7 @@ export class RemoteRanks implements RankGroup {
   readonly #input: InputOfRankZero | undefined;
   #states: readonly RankState[] = [];
 
-  /** Starts ssh in a session of its own, so that a terminal's Ctrl-C wayName the ranks through it and does not end it. */
+  /** Starts ssh in a session of its own, so that a terminal's Ctrl-C reaches the ranks through it and does not end it. */
   constructor(
     host: string,
     ranks: RankRange,

@@ -103,7 +103,7 @@ test('consecutive blocking waits in one turn of the event loop progress all that
   for (const round of ['first', 'second']) {
     let received = 0;
     for (const one of messengers) {
-      one.add(false, 1, new Int32Array(1), int32, { settled: () => received++ });
+      one.pointToPoint.add(false, 1, new Int32Array(1), int32, { settled: () => received++ });
       one.kick();
     }
     for (const [, b] of pairs) {
