@@ -7,7 +7,7 @@ import { tune, type Tuning } from '../../src/planner/tuning/tune.js';
 import { applyOverrides } from '../../src/planner/plan/overrides.js';
 import { formatBytes, formatRate, formatWay } from '../../src/planner/plan/overview/format.js';
 import { plan } from '../../src/planner/plan/plan.js';
-import { BLIND, METHOD, MISSES, SIMULATED_AFTER, SIMULATED_BEFORE } from './accuracy-words.js';
+import { BLIND, COVERAGE_AFTER, COVERAGE_BEFORE, METHOD, MISSES, SIMULATED_AFTER, SIMULATED_BEFORE } from './accuracy-words.js';
 import { type EstimateTerms, estimateTerms, estimateTimeUs, measuredParameters } from '../../src/planner/plan/estimate.js';
 import { fitParameters, type FitResult } from './fit.js';
 import { parsePublishedResults, type PublishedResult } from './published.js';
@@ -67,12 +67,16 @@ export function compareResults(text: string): ComparedResult[] {
  *
  * @param results predictions for docs/notes/published-results.yaml
  * @param simulated table of simulated times: simulatedTable()
+ * @param coverage table of measurements inside their intervals: coverageTable()
  */
-export function accuracyPage(results: readonly ComparedResult[], simulated: string): string {
+export function accuracyPage(results: readonly ComparedResult[], simulated: string, coverage: string): string {
   return [
     SIMULATED_BEFORE,
     simulated,
     SIMULATED_AFTER,
+    COVERAGE_BEFORE,
+    coverage,
+    COVERAGE_AFTER,
     BLIND,
     METHOD,
     leaveOneOut(results),

@@ -1,9 +1,9 @@
 import { type Generation, generationOf } from '../../src/planner/tuning/constants.js';
 import type { ScheduledCollective } from '../../src/planner/schedule/schedule.js';
-import { measuredPhysics, type Physics, type PhysicsName, listPhysics, withPhysics } from '../../src/planner/simulate/physics.js';
+import { measuredPhysics, type Physics } from '../../src/planner/simulate/physics.js';
 import { predictMeasured } from '../calibration/fit-physics.js';
+import type { LeftOutFit } from '../calibration/left-out.js';
 import { believedUs, type MeasuredCall, PCIE } from '../calibration/measured.js';
-import { InputError } from '../../src/errors.js';
 
 const generationNames: Readonly<Partial<Record<Generation, string>>> = {
   ampere: 'A100',
@@ -20,41 +20,9 @@ const sizeClasses = [
 ] as const;
 const order: readonly ScheduledCollective[] = ['AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'SendRecv'];
 
-/**
- * Parameters of the fits without one machine each, from the table in docs/notes/simulate.md that `npm run calibrate`
- * prints.
- *
- * @throws InputError where it has no such table
- */
-export function leftOutPhysics(notes: string): Map<string, Physics> {
-  const lines = notes.split('\n');
-  const head = lines.findIndex((line) => line.startsWith('| parameter | | all |'));
-  const cellsOf = (line: string) => line.split('|').map((cell) => cell.trim());
-  const columns = cellsOf(lines[head] ?? '').flatMap((title, column) =>
-    title.startsWith('without ') ? [{ machine: title.slice('without '.length), column }] : [],
-  );
-  if (head < 0 || columns.length === 0)
-    throw new InputError(
-      'CONTENT',
-      'docs/notes/simulate.md has no table of parameters: write there what npm run calibrate prints',
-    );
-  const known = new Set(listPhysics(measuredPhysics).map(({ name }) => name));
-  return new Map(
-    columns.map(({ machine, column }) => {
-      const changes: Partial<Record<PhysicsName, number>> = {};
-      for (const line of lines.slice(head + 2)) {
-        const cells = cellsOf(line);
-        const name = /^`(.+)`$/.exec(cells[1] ?? '')?.[1] as PhysicsName | undefined;
-        if (name === undefined || !known.has(name)) break;
-        changes[name] = Number(cells[column]);
-      }
-      return [machine, withPhysics(measuredPhysics, changes)];
-    }),
-  );
-}
-
 /** The table of errors of simulated times: by class of machine, collective and size. */
-export function simulatedTable(calls: readonly MeasuredCall[], without: ReadonlyMap<string, Physics>): string {
+export function simulatedTable(calls: readonly MeasuredCall[], fits: readonly LeftOutFit[]): string {
+  const without = new Map(fits.flatMap(({ left, physics }) => (left.by === 'machine' ? [[left.name, physics] as const] : [])));
   const groups = new Map<string, { readonly title: string; readonly rank: number; readonly calls: MeasuredCall[] }>();
   for (const call of calls) {
     if (call.doubt !== undefined) continue;

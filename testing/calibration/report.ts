@@ -1,24 +1,18 @@
-import { fitPhysics, type Measurement, predictMeasured, startingPhysics } from './fit-physics.js';
+import { coverageTable, spreadsText } from './coverage.js';
+import { fitPhysics, type Measurement, startingPhysics } from './fit-physics.js';
+import { isLeftOut, type LeftOutCall, type LeftOutFit, leftOuts, predictCards, predictLeftOut } from './left-out.js';
 import { listPhysics, type Physics } from '../../src/planner/simulate/physics.js';
-import { believedUs, type MeasuredCall } from './measured.js';
-
-/** A measured call, what was predicted for it by a fit without its machine, and what NCCL believes. */
-export interface PredictedCall {
-  readonly call: MeasuredCall;
-  readonly predictedUs: number;
-  readonly believedUs: number | undefined;
-}
+import { believedUs, type MeasuredCall, PCIE } from './measured.js';
 
 /** Result of the calibration. */
 export interface Calibration {
   /** Fitted to all machines. */
   readonly physics: Physics;
-  /** Fitted without one machine each. */
-  readonly without: ReadonlyMap<string, Physics>;
-  /** Every trusted measurement, predicted without its machine. */
-  readonly leftOut: readonly PredictedCall[];
-  /** Every trusted measurement between hosts, predicted without all machines of its fabric. */
-  readonly leftOutFabric: readonly PredictedCall[];
+  readonly fits: readonly LeftOutFit[];
+  /** Every trusted measurement, predicted by each fit that left it out. */
+  readonly leftOut: readonly LeftOutCall[];
+  /** Boxes of PCIe cards, which no fit uses, predicted by the parameters in use. */
+  readonly cards: readonly LeftOutCall[];
 }
 
 /** Steps of a fit; after three, errors change by less than a tenth of a percent. */
@@ -38,34 +32,15 @@ export function calibrate(
   };
   const forFit = calls.filter(({ isForFit }) => isForFit);
   const physics = fit(forFit, 'all machines');
-  const fitsWithout = (property: 'machine' | 'fabric') =>
-    new Map(
-      [...new Set(forFit.filter(({ hosts }) => property === 'machine' || hosts > 1).map((call) => call[property]))].map(
-        (left) => [
-          left,
-          fit(
-            forFit.filter((call) => call[property] !== left),
-            `without ${left}`,
-          ),
-        ],
-      ),
-    );
-  const trusted = calls.filter(({ doubt }) => doubt === undefined);
-  const predicted = (chosen: readonly MeasuredCall[], physicsOf: (call: MeasuredCall) => Physics | undefined) =>
-    chosen.flatMap((call): PredictedCall[] => {
-      const predictedUs = predictMeasured(call, physicsOf(call) ?? physics);
-      return predictedUs === undefined ? [] : [{ call, predictedUs, believedUs: believedUs(call) }];
-    });
-  const [without, withoutFabric] = [fitsWithout('machine'), fitsWithout('fabric')];
-  return {
-    physics,
-    without,
-    leftOut: predicted(trusted, ({ machine }) => without.get(machine)),
-    leftOutFabric: predicted(
-      trusted.filter(({ hosts }) => hosts > 1),
-      ({ fabric }) => withoutFabric.get(fabric),
+  const fits = leftOuts(forFit).map((left): LeftOutFit => ({
+    left,
+    physics: fit(
+      forFit.filter((call) => !isLeftOut(left, call)),
+      `without ${left.by} ${left.name}`,
     ),
-  };
+  }));
+  const trusted = calls.filter(({ fabric, doubt }) => fabric !== PCIE && doubt === undefined);
+  return { physics, fits, leftOut: fits.flatMap((each) => predictLeftOut(each, trusted)), cards: predictCards(calls) };
 }
 
 const sizeClasses = [
@@ -88,19 +63,23 @@ const callClasses = [
 ] as const;
 
 /** The tables of the calibration in Markdown: errors by class and size, by machine, and parameters. */
-export function calibrationTables({ physics, without, leftOut, leftOutFabric }: Calibration): string {
+export function calibrationTables({ physics, fits, leftOut: all, cards }: Calibration): string {
+  const leftBy = (by: LeftOutCall['left']['by']) => all.filter(({ left }) => left.by === by);
+  const [leftOut, leftOutFabric] = [leftBy('machine'), leftBy('fabric')];
+  const without = new Map(fits.flatMap(({ left, physics: own }) => (left.by === 'machine' ? [[left.name, own] as const] : [])));
   const machines = [...without.keys()];
   const fabrics = [...new Set(leftOutFabric.map(({ call }) => call.fabric))];
   const head = ['| | size | rows | error | 10 % to 90 % | NCCL’s belief |', '|---|---|--:|--:|--:|--:|'];
-  const lines = (chosen: readonly PredictedCall[], title: string, has: (call: MeasuredCall, pairs: boolean) => boolean) =>
+  const lines = (chosen: readonly LeftOutCall[], title: string, has: (call: MeasuredCall, pairs: boolean) => boolean) =>
     sizeClasses.flatMap((size) => {
       const rows = chosen.filter(({ call }) => has(call, isPairs(call)) && size.has(call.bytes));
       if (rows.length === 0) return [];
       const ratios = rows.map(({ call, predictedUs }) => predictedUs / call.timeUs).sort((a, b) => a - b);
       const error = meanOf(ratios.map((ratio) => Math.abs(ratio - 1)));
-      const believed = rows.flatMap(({ call, believedUs: time }) =>
-        time === undefined ? [] : [Math.abs(time / call.timeUs - 1)],
-      );
+      const believed = rows.flatMap(({ call }) => {
+        const time = believedUs(call);
+        return time === undefined ? [] : [Math.abs(time / call.timeUs - 1)];
+      });
       const belief =
         believed.length === 0 ? 'none' : `${percent(meanOf(believed))}${meanOf(believed) < error ? ' **better**' : ''}`;
       return [
@@ -139,6 +118,16 @@ export function calibrationTables({ physics, without, leftOut, leftOutFabric }: 
       ),
     ),
     '',
+    '### Measurements inside their intervals',
+    '',
+    coverageTable([...all, ...cards]),
+    '',
+    'The intervals that follow (interval.ts):',
+    '',
+    '```ts',
+    spreadsText([...all, ...cards]).trimEnd(),
+    '```',
+    '',
     '### Parameters',
     '',
     `| parameter | | all | ${machines.map((machine) => `without ${machine}`).join(' | ')} | plausible | what it is |`,
@@ -155,7 +144,7 @@ export function calibrationTables({ physics, without, leftOut, leftOutFabric }: 
 }
 
 /** Machine, fabric, hosts, ranks, generation, collective, bytes, way, measured and predicted µs, separated by commas. */
-export function leftOutRow({ call, predictedUs }: PredictedCall): string {
+export function leftOutRow({ call, predictedUs }: LeftOutCall): string {
   const { machine, fabric, hosts, simulator, generation, collective, bytes, timeUs } = call;
   const { choice, protocol = '' } = simulator.simulate(collective, bytes, { dataType: call.type }) ?? {};
   const way = `${choice?.algorithm ?? 'pairs'} ${protocol}`;

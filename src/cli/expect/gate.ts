@@ -4,14 +4,7 @@ import { environmentOf, expectTable } from '../../planner/expect/expect.js';
 import { healthChecks } from '../../planner/expect/gate/health-checks.js';
 import { type GatePart, type Missing, missingParts } from '../../planner/expect/gate/missing.js';
 import { type HostNeeds, needsOf, weakest } from '../../planner/expect/gate/needs.js';
-import {
-  type GateCluster,
-  gateCollectives,
-  gateSizes,
-  SURE,
-  type Threshold,
-  thresholdsOf,
-} from '../../planner/expect/gate/thresholds.js';
+import { gateCollectives, gateSizes, SURE, type Threshold, thresholdsOf } from '../../planner/expect/gate/thresholds.js';
 import { judge, type JudgedTable, slowPart } from '../../planner/expect/gate/verdict.js';
 import type { Results } from '../../planner/expect/measured.js';
 import { collectiveNamed, readResults } from '../../planner/expect/results.js';
@@ -36,7 +29,6 @@ interface Gate {
   readonly input: ClusterInput;
   readonly needs: HostNeeds;
   readonly nHosts: number;
-  readonly facts: GateCluster;
   readonly simulator: Simulator;
 }
 
@@ -72,7 +64,6 @@ function gateOf(input: ClusterInput): Gate {
     input,
     needs: weakest(machines.map(({ root }) => needsOf(root))),
     nHosts,
-    facts: { sms: new Set(machines.flatMap(({ system }) => system.gpus.map(({ sm }) => sm))), nHosts },
     simulator: inFile(input.fileName, () => simulatorOf(prepareCluster(cluster, parameters, given), parameters)),
   };
 }
@@ -90,16 +81,12 @@ function healthCheckNamed(name: string | undefined): (typeof healthChecks)[numbe
 
 /** The thresholds of a check; that of one host is the least of all kinds of hosts. */
 function checkLines(gate: Gate, check: (typeof healthChecks)[number]): string[] {
-  const { input, needs, nHosts, facts } = gate;
+  const { input, needs, nHosts } = gate;
   const { parameters, cluster } = input;
   const calls = { collectives: ['AllReduce'] as const, sizes: [check.bytes] };
   const alone = (host: ClusterHosts) =>
-    thresholdsOf(
-      simulatorOf(prepareCluster({ hosts: [{ ...host, count: 1 }] }, parameters), parameters),
-      { ...facts, nHosts: 1 },
-      calls,
-    );
-  const found = check.isOneHost ? cluster.hosts.flatMap(alone) : thresholdsOf(gate.simulator, facts, calls, input.simulated);
+    thresholdsOf(simulatorOf(prepareCluster({ hosts: [{ ...host, count: 1 }] }, parameters), parameters), calls);
+  const found = check.isOneHost ? cluster.hosts.flatMap(alone) : thresholdsOf(gate.simulator, calls, input.simulated);
   const [first, ...others] = found;
   if (first === undefined) throw new InputError('CONTENT', `${input.title} has one rank: there is nothing to measure`);
   const threshold = others.reduce((a, b) => (b.leastGBps < a.leastGBps ? b : a), first);
@@ -116,13 +103,13 @@ function thresholdText({ test, bytes, leastGBps, isMeasured }: Threshold): strin
 const SURE_TEXT = `${100 * SURE} % sure`;
 const NOT_MEASURED = 'an estimate: no measurement of such a call and cluster supports it';
 
-function showThresholds({ input, facts, nHosts, needs, simulator }: Gate, options: ExpectOptions): void {
+function showThresholds({ input, nHosts, needs, simulator }: Gate, options: ExpectOptions): void {
   const named = options.collective === undefined ? undefined : collectiveNamed(options.collective, '--collective');
   const calls = {
     collectives: named === undefined ? gateCollectives : [named],
     sizes: options.sizes === undefined ? gateSizes : sizesOf({ sizes: options.sizes }),
   };
-  const thresholds = thresholdsOf(simulator, facts, calls, input.simulated);
+  const thresholds = thresholdsOf(simulator, calls, input.simulated);
   if (options.json === true) {
     printJson({
       format: 'tccl gate',
@@ -161,9 +148,6 @@ function showThresholds({ input, facts, nHosts, needs, simulator }: Gate, option
     ...cells.map(line),
     '',
     `${SURE_TEXT}: nine of ten measurements of other clusters were at or above this bound.`,
-    ...(nHosts > 1
-      ? ['Between hosts it is less: results that were held out of the fit left their interval more often than one in five.']
-      : []),
     ...(thresholds.some((each) => !each.isMeasured)
       ? ['estimate: no measurement of such a call on such a cluster supports the bound; --gate does not fail results for it.']
       : []),
@@ -222,7 +206,7 @@ const shownBy: readonly (readonly [part: GatePart, by: string])[] = [
 ];
 
 function showVerdict(
-  { input, needs, nHosts, facts, simulator }: Gate,
+  { input, needs, nHosts, simulator }: Gate,
   texts: readonly NamedText[],
   results: readonly Results[],
   options: ExpectOptions,
@@ -241,9 +225,7 @@ function showVerdict(
       place: undefined,
     });
   const tables =
-    fewer === undefined
-      ? results.map((each) => judge(expectTable(each, simulator, environmentOf(each, input.simulated)), facts))
-      : [];
+    fewer === undefined ? results.map((each) => judge(expectTable(each, simulator, environmentOf(each, input.simulated)))) : [];
   missing.push(...tables.filter(({ isSlow }) => isSlow).flatMap(slowPart));
   const isShown = (part: GatePart) =>
     parts.shown.has(part) || (part === 'bandwidth' && tables.some(({ judged }) => judged.length > 0));

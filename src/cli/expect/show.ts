@@ -8,6 +8,7 @@ import {
   type ExpectedTable,
   expectTable,
   comparedRows,
+  isLate,
   isOfAnother,
   isTooFast,
   percent,
@@ -17,6 +18,7 @@ import {
 } from '../../planner/expect/expect.js';
 import { hypothesesFor } from '../../planner/expect/hypotheses.js';
 import type { Results } from '../../planner/expect/measured.js';
+import { wouldTell } from '../../planner/expect/would-tell.js';
 import { unmeasuredText } from '../../planner/simulate/interval.js';
 import { readResults } from '../../planner/expect/results.js';
 import type { ChangeableCluster } from '../../planner/plan/changed-cluster.js';
@@ -25,6 +27,7 @@ import { formatBytes, formatRate, formatTime } from '../../planner/plan/overview
 import { simulatorOf } from '../../planner/plan/prediction.js';
 import { gpuModels } from '../../planner/topology/catalogue/gpus.js';
 import { type ClusterInput, readCluster, rootsOf } from '../cluster-input.js';
+import { outcomeCodes } from '../exit-code.js';
 import { type Colors, colorsFor, print, printJson, printNotes, progressLine } from '../output.js';
 import { readOneFile } from '../topo/input.js';
 import { clusterOptionsOf, type ExpectOptions } from './options.js';
@@ -36,8 +39,12 @@ interface Found {
   /** Rows that measure the launch by PyTorch; they are not compared. */
   readonly tooShort: number;
   readonly isSlow: boolean;
+  /** True if the results are slower than expected, but by no more than the prediction may be wrong. */
+  readonly isUndecided: boolean;
   /** True if the results are of another cluster. */
   readonly tooFast: boolean;
+  /** Measurements that would decide; none but for undecided results. */
+  readonly wouldTell: readonly string[];
   /** The best first. */
   readonly explanations: readonly TriedHypothesis[];
   readonly error: number;
@@ -45,8 +52,8 @@ interface Found {
   readonly nLeft: number;
 }
 
-/** `tccl expect`. @returns whether the results are slow */
-export async function showExpected(name: string, resultsName: string, options: ExpectOptions): Promise<boolean> {
+/** `tccl expect`. @returns the exit code: 1 for slow results, 3 where it cannot tell */
+export async function showExpected(name: string, resultsName: string, options: ExpectOptions): Promise<number> {
   const limit = Number(options.seconds);
   if (!(limit > 0)) throw new InvalidArgumentError('ARGUMENT_RANGE', `--seconds '${options.seconds}' must be a number above 0`);
   if (name === '-' && resultsName === '-')
@@ -74,7 +81,7 @@ export async function showExpected(name: string, resultsName: string, options: E
         ]),
     ...input.notes,
   ]);
-  return found.isSlow;
+  return outcomeCodes[found.isSlow ? 'fault' : found.isUndecided ? 'undecided' : 'healthy'];
 }
 
 /** A sweep over numbers of ranks holds tables of other clusters, too: without these, and their number. */
@@ -132,11 +139,10 @@ function compare(input: ClusterInput, results: readonly Results[], seconds: numb
   const tooShort = rowsOf(results) - rowsOf(long);
   const tables = long.map((each) => expectTable(each, simulator, environmentOf(each, simulated)));
   const isSlow = tables.some((table) => table.isSlow);
+  const isUndecided = !isSlow && tables.some((table) => table.isUndecided);
   const error = errorOf(tables);
-  if (!isSlow) {
-    const tooFast = tables.some(isOfAnother);
-    return { input, tables, tooShort, isSlow, tooFast, explanations: [], error, nTried: 0, nLeft: 0 };
-  }
+  const found = { input, tables, tooShort, isSlow, isUndecided, tooFast: false, wouldTell: [], explanations: [], error };
+  if (!isSlow && !isUndecided) return { ...found, tooFast: tables.some(isOfAnother), nTried: 0, nLeft: 0 };
   const roots = rootsOf({ machines });
   const changeable: ChangeableCluster = { cluster, roots, parameters, environment, ...given };
   const nHosts = cluster.hosts.reduce((sum, { count }) => sum + count, 0);
@@ -154,13 +160,9 @@ function compare(input: ClusterInput, results: readonly Results[], seconds: numb
     line.done();
   }
   return {
-    input,
-    tables,
-    tooShort,
-    isSlow,
-    tooFast: false,
+    ...found,
+    wouldTell: isUndecided ? wouldTell(nHosts, tables[0]?.environment.network ?? 'verbs') : [],
     explanations: ranked(tried, error),
-    error,
     nTried: tried.length,
     nLeft: hypotheses.length - tried.length,
   };
@@ -174,7 +176,7 @@ function lines(found: Found, results: readonly Results[]): string[] {
   const { input, tables } = found;
   const paint = colorsFor(process.stdout);
   const launch = tables[0]?.environment.launch ?? 'queued';
-  const unmeasured = unmeasuredText(tables[0]?.unmeasured ?? []);
+  const unmeasured = unmeasuredText(tables.flatMap((table) => table.unmeasured));
   return [
     `${paint.bold(input.title)}  NCCL ${input.parameters.ncclVersion}, calls of ${launchWords[launch]}`,
     ...tables.flatMap((table) => ['', ...tableLines(table, paint)]),
@@ -206,44 +208,62 @@ function tableLines({ collective, rows }: ExpectedTable, paint: Colors): string[
     paint.dim(line(heads, '')),
     ...cells.map((row, index) => {
       const text = row.at(-1) ?? '';
-      return line(row, rows[index]?.verdict === 'slow' ? paint.red(text) : text);
+      const verdict = rows[index]?.verdict;
+      return line(row, verdict === 'slow' ? paint.red(text) : verdict === 'undecided' ? paint.yellow(text) : text);
     }),
   ];
 }
 
 function verdictText({ verdict, timeUs, expectedUs }: ExpectedRow): string {
   if (verdict === 'expected') return 'as expected';
-  return verdict === 'slow'
-    ? `slow: ${(timeUs / expectedUs).toFixed(2)} x the time`
-    : `faster: ${(timeUs / expectedUs).toFixed(2)} x the time`;
+  const word = { slow: 'slow', undecided: 'unsure', fast: 'faster' }[verdict];
+  return `${word}: ${(timeUs / expectedUs).toFixed(2)} x the time`;
 }
 
 /** Number of explanations that are shown. */
 const MOST_SHOWN = 5;
 
 function verdictLines(found: Found, results: readonly Results[], paint: Colors): string[] {
-  const { tables, isSlow, explanations, error, nTried, nLeft } = found;
+  const { tables, isSlow, isUndecided } = found;
   const rows = tables.flatMap((table) => table.rows);
-  const slow = rows.filter(({ verdict }) => verdict === 'slow');
-  const compared = tables.flatMap((table) => comparedRows(table)).filter(({ verdict }) => verdict === 'slow').length;
+  const late = rows.filter(isLate);
   if (found.tooFast) {
     return [
       `${paint.yellow('Too fast')}: ${ratiosText(rows.filter(isTooFast), rows.length)}`,
       'The run had more than this cluster, or not these variables: compare its NICs, GPUs and environment with the cluster’s.',
     ];
   }
-  if (!isSlow)
+  if (isSlow) return [`${paint.red('Slow')}: ${ratiosText(late, rows.length)}`, '', ...explanationLines(found, results, paint)];
+  if (isUndecided)
     return [
-      `${paint.green('As expected')}: ${rows.length - slow.length} of ${counted(rows.length, 'row')}${slow.length === 0 ? '' : `; ${counted(slow.length, 'slow row')} between others that are not: measure again`}.`,
+      `${paint.yellow('Cannot tell')}: ${ratiosText(late, rows.length)}`,
+      tables.some(({ unmeasured }) => unmeasured.length > 0)
+        ? 'A healthy cluster may take as long, where predictions rest on no measurement.'
+        : 'Of ten healthy clusters one takes as long.',
+      '',
+      paint.bold('What would tell:'),
+      ...found.wouldTell.map((each) => `  - ${each}`),
+      '',
+      ...explanationLines(found, results, paint),
     ];
+  return [
+    `${paint.green('As expected')}: ${rows.length - late.length} of ${counted(rows.length, 'row')}${late.length === 0 ? '' : `; ${counted(late.length, 'slow row')} between others that are not: measure again`}.`,
+  ];
+}
+
+function explanationLines(
+  { tables, isUndecided, explanations, error, nTried, nLeft }: Found,
+  results: readonly Results[],
+  paint: Colors,
+): string[] {
+  const compared = tables.flatMap((table) => comparedRows(table)).filter(isLate).length;
   const said = results[0]?.variables ?? {};
   const listed = explanations.slice(0, MOST_SHOWN);
+  const heading = isUndecided ? 'If it is a fault, these would explain it' : 'What would explain it';
   return [
-    `${paint.red('Slow')}: ${ratiosText(slow, rows.length)}`,
-    '',
     listed.length === 0
       ? `None of ${counted(nTried, 'explanation')} that ${nTried === 1 ? 'was' : 'were'} simulated brings the times near (error ${percent(error)}).`
-      : paint.bold(`What would explain it, best first (now the times are off by ${percent(error)}):`),
+      : paint.bold(`${heading}, best first (now the times are off by ${percent(error)}):`),
     ...listed.flatMap(({ hypothesis, error: then, explained }, index) => [
       `  ${index + 1}. ${hypothesis.what}`,
       `     off by ${percent(then)}; ${explained} of ${compared} slow rows would be as expected`,
@@ -266,7 +286,10 @@ function ratiosText(some: readonly ExpectedRow[], nRows: number): string {
   return `${some.length} of ${counted(nRows, 'row')}, ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)} times as long as expected.`;
 }
 
-function jsonOf({ input, tables, isSlow, tooFast, explanations, error, nTried, nLeft }: Found, results: readonly Results[]) {
+function jsonOf(
+  { input, tables, isSlow, isUndecided, tooFast, wouldTell: telling, explanations, error, nTried, nLeft }: Found,
+  results: readonly Results[],
+) {
   return {
     format: 'tccl expect',
     formatVersion: 1,
@@ -274,12 +297,15 @@ function jsonOf({ input, tables, isSlow, tooFast, explanations, error, nTried, n
     nccl: input.parameters.ncclVersion,
     variables: results[0]?.variables ?? {},
     slow: isSlow,
+    undecided: isUndecided,
     tooFast,
-    tables: tables.map(({ collective, environment, rows, unmeasured, isSlow: slow }) => ({
+    wouldTell: telling,
+    tables: tables.map(({ collective, environment, rows, unmeasured, isSlow: slow, isUndecided: undecided }) => ({
       collective,
       ...(unmeasured.length === 0 ? {} : { unmeasured }),
       launch: environment.launch,
       slow,
+      undecided,
       rows,
     })),
     error,

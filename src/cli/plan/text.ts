@@ -254,7 +254,7 @@ function wayCells(row: WindowRow | undefined, isPredicted: boolean): string[] {
 /** Meaning of the columns of times, and the distance of measurements from predictions. */
 function meaningLines(predictions: readonly PredictedCollective[], paint: TextOptions['paint']): string[] {
   const intervals = predictionIntervals(predictions);
-  const unmeasured = unmeasuredText(predictions.flatMap(({ rows }) => rows)[0]?.unmeasured ?? []);
+  const unmeasured = unmeasuredText(predictions.flatMap(({ rows }) => rows.flatMap((row) => row.unmeasured ?? [])));
   const believed = ['believed', "NCCL's own model, which it chooses by; not a measurement"] as const;
   const lines: (readonly [string, string])[] = [
     ...(intervals.length === 0 ? [] : [['predicted', 'by a simulation; 8 of 10 measurements took this part of it:'] as const]),

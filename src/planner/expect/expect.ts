@@ -14,7 +14,13 @@ export interface ExpectedRow extends ResultRow {
   /** Bounds between which eight of ten measurements lie. */
   readonly leastUs: number;
   readonly mostUs: number;
-  readonly verdict: 'expected' | 'slow' | 'fast';
+  /** The bounds where calls like this one were measured. */
+  readonly usualLeastUs: number;
+  readonly usualMostUs: number;
+  /** True if calls like this one were measured. */
+  readonly isMeasured: boolean;
+  /** Place in the bounds; `undecided` within them, but above those where calls like this one were measured. */
+  readonly verdict: 'expected' | 'slow' | 'fast' | 'undecided';
   /** Bus bandwidths, GB/s. */
   readonly busGBps: number;
   readonly expectedGBps: number;
@@ -25,11 +31,22 @@ export interface ExpectedTable {
   readonly collective: ScheduledCollective;
   readonly environment: Environment;
   readonly rows: readonly ExpectedRow[];
-  /** Properties of the cluster that no measurement had, for which the bounds are wider. */
+  /** Properties of the calls and the cluster that no measurement had, for which the bounds are wider. */
   readonly unmeasured: readonly string[];
-  /** True if most rows of small, middle or large sizes are slow. A single slow row may be an outlier. */
+  /**
+   * True if most rows of small, middle or large sizes are surely slow, as one healthy cluster in forty is. A single slow
+   * row may be an outlier.
+   */
   readonly isSlow: boolean;
+  /** True if it is not, though most rows of such a class are slow, or would be if calls like these had been measured. */
+  readonly isUndecided: boolean;
 }
+
+/**
+ * Distance, as a power of the factor for one in ten, beyond which one measurement in forty lies (normal distribution). The rows
+ * of a table deviate together, so many slow rows are no surer than one.
+ */
+const SURELY = 1.5;
 
 /** The environment with the launch mode of the run. */
 export function environmentOf({ run }: Results, given: Environment = defaultEnvironment): Environment {
@@ -39,26 +56,43 @@ export function environmentOf({ run }: Results, given: Environment = defaultEnvi
 /** Simulates every row of a table. */
 export function expectTable(results: Results, simulator: Simulator, environment = environmentOf(results)): ExpectedTable {
   const { collective } = results;
+  const unmeasured = new Set<string>();
   const rows = results.rows.flatMap((row): ExpectedRow[] => {
     const simulated = simulator.simulate(collective, row.bytes, { environment, dataType: row.type, onWindows: true });
     if (simulated === undefined) return [];
     const { timeUs: expectedUs, kernel } = simulated;
-    const { least, most } = simulator.interval(collective, row.bytes, environment, kernel !== undefined);
+    const interval = simulator.interval(collective, row.bytes, environment, kernel !== undefined);
+    const { least, most, usual } = interval;
+    for (const each of interval.unmeasured) unmeasured.add(each);
     const gbps = (timeUs: number) => (row.bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks);
+    const ratio = row.timeUs / expectedUs;
     return [
       {
         ...row,
         expectedUs,
         leastUs: expectedUs * least,
         mostUs: expectedUs * most,
-        verdict: row.timeUs > expectedUs * most ? 'slow' : row.timeUs < expectedUs * least ? 'fast' : 'expected',
+        usualLeastUs: expectedUs * usual.least,
+        usualMostUs: expectedUs * usual.most,
+        isMeasured: interval.unmeasured.length === 0,
+        verdict: ratio > most ? 'slow' : ratio > usual.most ? 'undecided' : ratio < least ? 'fast' : 'expected',
         busGBps: gbps(row.timeUs),
         expectedGBps: gbps(expectedUs),
       },
     ];
   });
-  const { unmeasured } = simulator.interval(collective, 0, environment);
-  return { collective, environment, rows, unmeasured, isSlow: isMostly(rows, ({ verdict }) => verdict === 'slow') };
+  const isSlow = isMostly(rows, isSurelySlow);
+  const isUndecided = !isSlow && isMostly(rows, isLate);
+  return { collective, environment, rows, unmeasured: [...unmeasured], isSlow, isUndecided };
+}
+
+function isSurelySlow({ timeUs, expectedUs, mostUs }: ExpectedRow): boolean {
+  return timeUs > expectedUs * (mostUs / expectedUs) ** SURELY;
+}
+
+/** @returns whether a row is slow, or would be if calls like it had been measured */
+export function isLate({ verdict }: ExpectedRow): boolean {
+  return verdict === 'slow' || verdict === 'undecided';
 }
 
 /** Part of the shortest expected time below which a measurement cannot be of the cluster as it is described. */
@@ -87,10 +121,12 @@ export interface TriedHypothesis {
   readonly hypothesis: Hypothesis;
   /** Deviation of the measurements from it: mean of the logarithms' absolute values. */
   readonly error: number;
-  /** Their mean distance from its intervals, counted in the same way. */
+  /** Their mean distance from its intervals, counted in the same way; these are those where calls like them were measured. */
   readonly outside: number;
-  /** Slow rows that match it. */
+  /** Slow and undecided rows that match it. */
   readonly explained: number;
+  /** True if it takes clearly longer than was measured, at most sizes of a class or at the highest bandwidth. */
+  readonly isContradicted: boolean;
   /** Times of the compared rows under it, by table. */
   readonly timesUs: readonly (readonly number[])[];
   /** Reason why it cannot be simulated. */
@@ -133,24 +169,51 @@ export function tryHypothesis(
     let explained = 0;
     const errors: number[] = [];
     const outside: number[] = [];
+    let isContradicted = false;
     const timesUs = tables.map((table) => {
       const environment = { ...table.environment, ...hypothesis.simulated };
-      return comparedRows(table).map(({ bytes, type, timeUs, verdict }) => {
+      const impossible = new Set<ExpectedRow>();
+      const rows = comparedRows(table);
+      const times = rows.map((row) => {
+        const { bytes, type, timeUs } = row;
         const simulated = simulator.simulate(table.collective, bytes, { environment, dataType: type, onWindows: true });
         const then = simulated?.timeUs ?? Infinity;
         errors.push(Math.abs(Math.log(timeUs / then)));
         const isOnWindows = simulated?.kernel !== undefined;
-        const { least, most } = simulator.interval(table.collective, bytes, environment, isOnWindows);
+        const { least, most } = simulator.interval(table.collective, bytes, environment, isOnWindows).usual;
         const beyond = Math.max(0, Math.log(timeUs / then / most), Math.log((then * least) / timeUs));
         outside.push(beyond);
-        if (verdict === 'slow' && beyond === 0) explained++;
+        if (isLate(row) && beyond === 0) explained++;
+        if (timeUs < then * least) impossible.add(row);
         return then;
       });
+      const fastest = rows.reduce<ExpectedRow | undefined>(
+        (a, b) => (a !== undefined && a.busGBps > b.busGBps ? a : b),
+        undefined,
+      );
+      isContradicted ||= isMostly(rows, (row) => impossible.has(row)) || (fastest !== undefined && impossible.has(fastest));
+      return times;
     });
-    return { hypothesis, error: meanOf(errors), outside: meanOf(outside), explained, timesUs, refused: undefined };
+    return {
+      hypothesis,
+      error: meanOf(errors),
+      outside: meanOf(outside),
+      explained,
+      isContradicted,
+      timesUs,
+      refused: undefined,
+    };
   } catch (error) {
     if (!(error instanceof TcclError)) throw error;
-    return { hypothesis, error: Infinity, outside: Infinity, explained: 0, timesUs: [], refused: error.message };
+    return {
+      hypothesis,
+      error: Infinity,
+      outside: Infinity,
+      explained: 0,
+      isContradicted: true,
+      timesUs: [],
+      refused: error.message,
+    };
   }
 }
 
@@ -159,11 +222,15 @@ const LEAST_GAIN = 0.25;
 /** Among hypotheses that put the rows into the intervals, the error decides. */
 const ERROR_WEIGHT = 0.25;
 
-/** The hypotheses that explain the results, the best first; of each family the best. @param error without any of them */
+/**
+ * The hypotheses that explain the results and do not contradict them, the best first; of each family the best.
+ *
+ * @param error without any of them
+ */
 export function ranked(tried: readonly TriedHypothesis[], error: number): TriedHypothesis[] {
   const families = new Set<string>();
   return tried
-    .filter((each) => each.error < (1 - LEAST_GAIN) * error)
+    .filter((each) => !each.isContradicted && each.error < (1 - LEAST_GAIN) * error)
     .sort((a, b) => a.outside + ERROR_WEIGHT * a.error - b.outside - ERROR_WEIGHT * b.error)
     .filter(({ hypothesis: { family } }) => !families.has(family) && families.add(family));
 }

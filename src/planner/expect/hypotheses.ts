@@ -67,9 +67,20 @@ function settingHypotheses(): Hypothesis[] {
   ];
 }
 
+/**
+ * GB/s that the sockets of a host carry in each direction at most. Each byte sent crosses its memory four times (GPU to buffer,
+ * read and written by the kernel's copy, NIC), as does each byte received; the memory of two CPUs with DDR5 carries 500 GB/s.
+ */
+const SOCKETS_GBPS = 60;
+
 function networkHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
   const fewest = Math.min(...machines.map((machine) => named(machine, 'net').length));
   if (fewest === 0) return [];
+  const hostGBps = Math.min(
+    ...machines.map((machine) =>
+      named(machine, 'net').reduce((sum, { attributes }) => sum + Number(attributes.get('speed')) / 8000, 0),
+    ),
+  );
   const nics = (count: number): Hypothesis => ({
     code: `nics-${count}`,
     family: 'nics',
@@ -92,7 +103,7 @@ function networkHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
       what: 'data go through sockets of the kernel instead of the NICs’ own plugin, without GPUDirect RDMA',
       check: 'NCCL_DEBUG=INFO says Using network Socket; NCCL_IB_DISABLE, missing libibverbs or plugin in the container',
       apply: withoutGdr,
-      simulated: { network: 'sockets' },
+      simulated: { network: 'sockets', oversubscription: Math.max(1, hostGBps / SOCKETS_GBPS) },
     },
     ...[10, 25, 100].map((gbit): Hypothesis => ({
       code: `management-${gbit}g`,

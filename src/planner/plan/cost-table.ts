@@ -25,6 +25,8 @@ export interface CostRow {
   /** Undefined for messages between pairs, which NCCL has one way for. */
   readonly algorithm: string | undefined;
   readonly protocol: string | undefined;
+  /** True if calls like this one were measured; the bounds of others are wider. */
+  readonly measured: boolean;
 }
 
 /**
@@ -50,9 +52,20 @@ export function costTable(
     const made = planPrepared(prepared, parameters);
     const { nRanks: ranks, nNodes: hosts } = made.nodes;
     return predictCollectives(simulatorOf(prepared, parameters, made), sizes, environment).flatMap(({ collective, rows }) =>
-      rows.map(({ bytes, choice, timeUs, leastUs, mostUs }) => {
+      rows.map(({ bytes, choice, timeUs, leastUs, mostUs, unmeasured }) => {
         const { algorithm, protocol } = choice ?? {};
-        return { collective, bytes, ranks, hosts, timeUs, leastUs, mostUs, algorithm, protocol };
+        return {
+          collective,
+          bytes,
+          ranks,
+          hosts,
+          timeUs,
+          leastUs,
+          mostUs,
+          algorithm,
+          protocol,
+          measured: unmeasured === undefined,
+        };
       }),
     );
   });
@@ -60,10 +73,20 @@ export function costTable(
 
 /** The rows as CSV, with a line of their names; times in µs to a hundredth. */
 export function costTableCsv(rows: readonly CostRow[]): string {
-  const lines = rows.map(({ collective, bytes, ranks, hosts, timeUs, leastUs, mostUs, algorithm = '', protocol = '' }) =>
-    [collective, bytes, ranks, hosts, ...[timeUs, leastUs, mostUs].map((us) => us.toFixed(2)), algorithm, protocol].join(','),
+  const lines = rows.map(
+    ({ collective, bytes, ranks, hosts, timeUs, leastUs, mostUs, algorithm = '', protocol = '', measured }) =>
+      [
+        collective,
+        bytes,
+        ranks,
+        hosts,
+        ...[timeUs, leastUs, mostUs].map((us) => us.toFixed(2)),
+        algorithm,
+        protocol,
+        measured ? 'yes' : 'no',
+      ].join(','),
   );
-  return ['collective,bytes,ranks,hosts,timeUs,leastUs,mostUs,algorithm,protocol', ...lines, ''].join('\n');
+  return ['collective,bytes,ranks,hosts,timeUs,leastUs,mostUs,algorithm,protocol,measured', ...lines, ''].join('\n');
 }
 
 function groupsOf(cluster: Cluster): Cluster[] {

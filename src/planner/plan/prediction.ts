@@ -37,8 +37,10 @@ export interface PredictedRow {
   /** Bounds between which eight of ten measurements of machines outside the fit lay. */
   readonly leastUs: number;
   readonly mostUs: number;
-  /** Properties of the cluster that no measurement had, for which the bounds are wider. */
+  /** Properties of the call and the cluster that no measurement had, for which the bounds are wider. */
   readonly unmeasured?: readonly string[];
+  /** The upper bound if all of it had been measured; only with `unmeasured`. */
+  readonly usualMostUs?: number;
   /** Bus bandwidth as nccl-tests counts it, GB/s. */
   readonly busGBps: number;
 }
@@ -71,13 +73,13 @@ export function predictCall(
   const simulated = simulator.simulate(collective, bytes, options);
   if (simulated === undefined) return [];
   const { timeUs, choice, kernel } = simulated;
-  const { least, most, unmeasured } = simulator.interval(collective, bytes, options.environment, kernel !== undefined);
+  const { least, most, usual, unmeasured } = simulator.interval(collective, bytes, options.environment, kernel !== undefined);
   const busGBps = (bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks);
   return [
     {
       ...{ bytes, choice, timeUs, leastUs: timeUs * least, mostUs: timeUs * most, busGBps },
       ...(kernel === undefined ? {} : { kernel }),
-      ...(unmeasured.length === 0 ? {} : { unmeasured }),
+      ...(unmeasured.length === 0 ? {} : { unmeasured, usualMostUs: timeUs * usual.most }),
     },
   ];
 }
@@ -97,11 +99,11 @@ export function predictMessages(
   if (simulated === undefined) return [];
   const { timeUs, choice } = simulated;
   const bytes = busiestBytes(messages);
-  const { least, most, unmeasured } = simulator.interval('AllToAll', bytes, options.environment);
+  const { least, most, usual, unmeasured } = simulator.interval('AllToAll', bytes, options.environment);
   return [
     {
       ...{ bytes, choice, timeUs, leastUs: timeUs * least, mostUs: timeUs * most, busGBps: bytes / timeUs / 1000 },
-      ...(unmeasured.length === 0 ? {} : { unmeasured }),
+      ...(unmeasured.length === 0 ? {} : { unmeasured, usualMostUs: timeUs * usual.most }),
     },
   ];
 }

@@ -1,99 +1,178 @@
-import type { ScheduledCollective } from '../schedule/schedule.js';
-import type { Generation } from '../tuning/constants.js';
-import type { Network } from './environment.js';
+import { type ScheduledCollective, scheduledCollectives } from '../schedule/schedule.js';
+import type { Environment } from './environment.js';
+import { type Distance, distanceOf, type MeasuredKinds, measuredKinds, type SizeClass, sizeClassOf } from './measured-calls.js';
 
-/** Measured by predicted time: eight of ten measurements lie between. */
-export interface Interval {
+/** Factors of the predicted time. */
+export interface Bounds {
   readonly least: number;
   readonly most: number;
-  /** Properties of the cluster that no measurement had, which make the interval wider: `128 hosts, where 10 were measured`. */
+}
+
+/** Measured by predicted time: eight of ten measurements lie between. */
+export interface Interval extends Bounds {
+  /** The bounds where calls like these were measured. */
+  readonly usual: Bounds;
+  /** Properties of the call and its cluster that no measurement had, which make it wider: `the network plugin efa`. */
   readonly unmeasured: readonly string[];
 }
 
 /** Properties of a cluster by which predictions are more or less sure. */
-export interface Predicted {
-  readonly generation: Generation;
+export interface Predicted extends Pick<Environment, 'launch' | 'network'> {
+  /** Least compute capability × 10. */
+  readonly compCap: number;
   readonly nHosts: number;
+  /** Most GPUs of a host, or of an NVLink domain of several. */
+  readonly gpusPerHost: number;
   /** True if NVLinks join the GPUs of a host. */
   readonly hasNvlink: boolean;
-  readonly network: Network;
+  /** Most hosts that one NVLink domain has. */
+  readonly hostsOfDomain: number;
+  /** True for hosts with Arm CPUs, as Grace. */
+  readonly isArm: boolean;
 }
 
-type Bounds = readonly [least: number, most: number];
-
-/** By class, and by size: below 1 MiB, below 128 MiB, and above. */
-type BySize = readonly [Bounds, Bounds, Bounds];
+type BySize = Readonly<Record<SizeClass, readonly [least: number, most: number]>>;
+type ByDistance = Readonly<Record<Distance | 'cards', BySize>>;
 
 /**
- * 10th and 90th percentile of measured by predicted time of machines and fabrics that the fit left out
- * (`npm run calibrate`, docs/notes/simulate.md), the wider of both.
+ * Three and more GPUs of a host without NVLinks. Of the one box that was measured, no parameter is fitted to it; another
+ * (docs/notes/simulate.md) takes half of the predicted time.
  */
-const intervals: Readonly<Record<'oneHost' | 'oneHostPairs' | 'hosts' | 'hostsPairs', BySize>> = {
-  oneHost: [
-    [0.91, 1.19],
-    [0.92, 1.17],
-    [0.94, 1.1],
-  ],
-  oneHostPairs: [
-    [0.87, 1.42],
-    [0.83, 1.1],
-    [0.97, 1.14],
-  ],
-  hosts: [
-    [0.71, 1.2],
-    [0.77, 1.09],
-    [0.96, 1.135],
-  ],
-  hostsPairs: [
-    // No messages below 32 MiB were measured between hosts.
-    [0.5, 2],
-    [0.98, 1.24],
-    [0.99, 1.085],
-  ],
+const cards: BySize = { small: [0.5, 4.5], middle: [0.5, 12], large: [0.5, 13] };
+
+/**
+ * 10th and 90th percentile of measured by predicted time of what fits left out, by the distance that it then had from the rest,
+ * wider for the few machines that they come from. `npm run calibrate` prints them (docs/notes/simulate.md#intervals).
+ */
+const intervals: Readonly<Record<'oneHost' | 'oneHostPairs' | 'hosts' | 'hostsPairs', ByDistance>> = {
+  oneHost: {
+    measured: { small: [0.9, 1.1], middle: [0.9, 1.16], large: [0.93, 1.09] },
+    calls: { small: [0.87, 1.49], middle: [0.9, 1.42], large: [0.93, 1.16] },
+    gpus: { small: [0.87, 1.63], middle: [0.85, 1.42], large: [0.9, 1.16] },
+    cards,
+  },
+  oneHostPairs: {
+    measured: { small: [0.88, 1.05], middle: [0.81, 1.04], large: [0.95, 1.11] },
+    calls: { small: [0.85, 1.71], middle: [0.81, 1.68], large: [0.95, 1.36] },
+    gpus: { small: [0.85, 1.71], middle: [0.71, 1.68], large: [0.81, 1.36] },
+    cards,
+  },
+  hosts: {
+    measured: { small: [0.73, 1.38], middle: [0.81, 1.23], large: [0.88, 1.13] },
+    calls: { small: [0.73, 1.38], middle: [0.73, 1.36], large: [0.88, 1.13] },
+    gpus: { small: [0.71, 1.41], middle: [0.73, 1.36], large: [0.86, 1.17] },
+    cards,
+  },
+  // One machine was measured: calls on other GPUs are no surer than collectives. None of its messages was small.
+  hostsPairs: {
+    measured: { small: [0.5, 2], middle: [0.87, 1.15], large: [0.92, 1.08] },
+    calls: { small: [0.5, 2], middle: [0.87, 1.15], large: [0.92, 1.08] },
+    gpus: { small: [0.5, 2], middle: [0.73, 1.36], large: [0.86, 1.17] },
+    cards,
+  },
 };
 
 /** On windows: 15 published times of two machines (docs/notes/tuning.md) are too few, so a factor of two. */
-const onWindows: Bounds = [0.5, 2];
+const onWindows = [0.5, 2] as const;
 
 /** The most hosts of a measurement that the fit has. */
-const MEASURED_HOSTS = 10;
-/** Share by which an interval, as a logarithm, grows with each doubling of hosts beyond. */
-const GROWTH = 0.25;
+export const MEASURED_HOSTS = 10;
+
 /**
- * The same for a property that no measurement had. `generation`: errors of A100 where all of its hosts are left out. The others
- * are chosen.
+ * Further properties that no measurement had: the factor, to either side, that eight of ten such measurements would keep to if
+ * all else were known. Independent errors: the squares of their logarithms add.
  */
-const WIDER = { generation: 2.3, hosts: 1.5, pcie: 2.5, network: 2 } as const;
+const further = {
+  /** For each doubling of hosts beyond the measured ones; chosen. */
+  doubledHosts: { small: 1.08, middle: 1.08, large: 1.02 },
+  /** As RoCE, where all of it is left out. */
+  network: { small: 1.19, middle: 1.35, large: 1.14 },
+  /** As the one machine with calls on an empty stream, left out. */
+  launch: { small: 1.28, middle: 1.26, large: 1.07 },
+  /** Chosen. */
+  arm: { small: 1.2, middle: 1.2, large: 1.1 },
+  /** As 13 published times of GB200 and GB300 with 8, 64 and 72 GPUs, all of them large. */
+  domain: { small: 1.2, middle: 1.3, large: 1.3 },
+} as const satisfies Readonly<Record<string, Readonly<Record<SizeClass, number>>>>;
 
-/** Errors of predictions on machines that no parameter came from, wider for a cluster unlike those that were measured. */
-export function intervalOf(collective: ScheduledCollective, bytes: number, of: Predicted, isOnWindows = false): Interval {
-  const { wider, unmeasured } = distanceOf(of);
-  const isPairs = collective === 'AllToAll' || collective === 'SendRecv' || collective === 'Gather' || collective === 'Scatter';
-  const [small, middle, large] = intervals[`${of.nHosts > 1 ? 'hosts' : 'oneHost'}${isPairs ? 'Pairs' : ''}`];
-  const [least, most] = isOnWindows ? onWindows : bytes < 2 ** 20 ? small : bytes < 2 ** 27 ? middle : large;
-  return { least: least ** wider, most: most ** wider, unmeasured };
+/**
+ * Errors of predictions of what no parameter came from, wider for a call and a cluster unlike those that were measured.
+ *
+ * @param kinds the calls that count as measured
+ */
+export function intervalOf(
+  collective: ScheduledCollective,
+  bytes: number,
+  of: Predicted,
+  isOnWindows = false,
+  kinds: MeasuredKinds = measuredKinds,
+): Interval {
+  const size = sizeClassOf(bytes);
+  const isBetweenHosts = of.nHosts > 1;
+  const byDistance = intervals[`${isBetweenHosts ? 'hosts' : 'oneHost'}${isPairs(collective) ? 'Pairs' : ''}`];
+  const usual = boundsOf(byDistance.measured[size]);
+  // Errors of boxes come from links of the host that cards share; two cards do not.
+  const isOfCards = !of.hasNvlink && of.gpusPerHost > 2;
+  const { distance, words } = isOfCards
+    ? { distance: 'cards' as const, words: 'GPUs without NVLinks' }
+    : distanceOf({ compCap: of.compCap, isBetweenHosts, collective, size }, kinds);
+  const others = furtherOf(of);
+  const widest = (bound: number) =>
+    Math.exp(Math.hypot(Math.log(bound), ...others.map(({ factors, times }) => times * Math.log(factors[size]))));
+  const { least, most } = boundsOf(isOnWindows ? onWindows : byDistance[distance][size]);
+  return {
+    least: 1 / widest(1 / least),
+    most: widest(most),
+    usual: isOnWindows ? boundsOf(onWindows) : usual,
+    unmeasured: [...(words === undefined ? [] : [words]), ...others.map((each) => each.words)],
+  };
 }
 
-function distanceOf({ generation, nHosts, hasNvlink, network }: Predicted): { wider: number; unmeasured: string[] } {
-  const isNet = nHosts > 1;
-  const reasons: (readonly [boolean, number, string])[] = [
-    [
-      isNet && nHosts > MEASURED_HOSTS,
-      1 + GROWTH * Math.log2(nHosts / MEASURED_HOSTS),
-      `${nHosts} hosts, where ${MEASURED_HOSTS} were measured`,
-    ],
-    [generation === 'volta', WIDER.generation, 'Volta'],
-    [isNet && generation === 'blackwell', WIDER.hosts, 'Blackwell between hosts'],
-    [!hasNvlink, WIDER.pcie, 'GPUs without NVLinks'],
-    [isNet && network !== 'verbs', WIDER.network, `the network plugin ${network}`],
+/** The properties beyond kinds of calls that no measurement had. */
+function furtherOf({ nHosts, network, launch, isArm, hostsOfDomain }: Predicted) {
+  const isBetweenHosts = nHosts > 1;
+  const all = [
+    {
+      isSo: nHosts > MEASURED_HOSTS,
+      factors: further.doubledHosts,
+      times: Math.log2(nHosts / MEASURED_HOSTS),
+      words: `${nHosts} hosts, where ${MEASURED_HOSTS} were measured`,
+    },
+    { isSo: hostsOfDomain > 1, factors: further.domain, times: 1, words: `an NVLink domain of ${hostsOfDomain} hosts` },
+    { isSo: isBetweenHosts && isArm, factors: further.arm, times: 1, words: 'hosts with Arm CPUs' },
+    { isSo: isBetweenHosts && network !== 'verbs', factors: further.network, times: 1, words: `the network plugin ${network}` },
+    {
+      isSo: launch !== 'queued',
+      factors: further.launch,
+      times: 1,
+      words: launch === 'graph' ? 'CUDA graphs' : 'calls on an empty stream, but for one machine',
+    },
   ];
-  const found = reasons.filter(([isSo]) => isSo);
-  return { wider: found.reduce((product, [, factor]) => product * factor, 1), unmeasured: found.map(([, , text]) => text) };
+  return all.filter(({ isSo }) => isSo);
 }
 
-/** `nobody measured 128 hosts, where 10 were measured: intervals are wider`; undefined where everything was. */
+/**
+ * `the fit has no measurement of AllGather, SendRecv between hosts with A100; of the network plugin efa: intervals are wider`;
+ * undefined where everything was measured.
+ */
 export function unmeasuredText(unmeasured: readonly string[]): string | undefined {
-  return unmeasured.length === 0
-    ? undefined
-    : `the fit has no measurement of ${unmeasured.join(' and of ')}: intervals are wider`;
+  if (unmeasured.length === 0) return undefined;
+  // Collectives with the same rest share it.
+  const byRest = new Map<string, Set<string>>();
+  for (const words of unmeasured) {
+    const [first = '', ...rest] = words.split(' ');
+    const isCollective = scheduledCollectives.some((name) => name === first);
+    const key = isCollective ? rest.join(' ') : words;
+    byRest.set(key, (byRest.get(key) ?? new Set()).add(isCollective ? first : ''));
+  }
+  const parts = [...byRest].map(([rest, names]) => [[...names].join(', '), rest].filter((part) => part !== '').join(' '));
+  return `the fit has no measurement of ${parts.join('; of ')}: intervals are wider`;
+}
+
+function boundsOf([least, most]: readonly [least: number, most: number]): Bounds {
+  return { least: Math.min(1, least), most: Math.max(1, most) };
+}
+
+function isPairs(collective: ScheduledCollective): boolean {
+  return collective === 'AllToAll' || collective === 'SendRecv' || collective === 'Gather' || collective === 'Scatter';
 }

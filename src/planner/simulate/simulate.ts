@@ -3,7 +3,6 @@ import type { PairMessage } from '../schedule/pairs.js';
 import type { ScheduledCall, ScheduledCollective, ScheduledConnection, Schedule, Worker } from '../schedule/schedule.js';
 import { llCap } from '../tuning/formulas.js';
 import { type Choice, choose } from '../tuning/choose.js';
-import { PathType } from '../topology/types.js';
 import { generationOf } from '../tuning/constants.js';
 import { collectives, type DataTypeName, type Protocol } from '../tuning/names.js';
 import type { PredictOptions } from '../tuning/predict.js';
@@ -27,7 +26,9 @@ import { CallConnections } from './connections.js';
 import { defaultEnvironment, type Environment } from './environment.js';
 import type { Fabric } from './fabric.js';
 import { areHostsAlike, FOLDED_HOSTS, foldHosts } from './fold.js';
-import { type Interval, intervalOf } from './interval.js';
+import { type Interval, intervalOf, type Predicted } from './interval.js';
+import type { MeasuredKinds } from './measured-calls.js';
+import { predictedOf } from './predicted-on.js';
 import { joined, kernelLaunchUs, startUs, withLaunches } from './launch.js';
 import { timeByPeriods } from './periods.js';
 import { measuredPhysics, type Physics } from './physics.js';
@@ -85,6 +86,8 @@ export class Simulator {
   readonly #cluster: SimulatedCluster;
   readonly #tuning: Tuning;
   readonly #ofCluster: Pick<Conditions, 'routes' | 'generation' | 'compCap' | 'llNetGBps'>;
+  /** Computed when first asked for. */
+  #predicted: Omit<Predicted, 'launch' | 'network'> | undefined;
   readonly #connections = new Map<string, CallConnections>();
   readonly #workers = new Map<string, readonly Worker[]>();
   /** Times of moves by call, under the conditions of the last one. */
@@ -122,21 +125,17 @@ export class Simulator {
    * Part of a call's simulated time in which eight of ten measurements lie.
    *
    * @param isOnWindows true for a call that no general kernel does
+   * @param kinds the calls that count as measured. Default: those of the fit
    */
   interval(
     collective: ScheduledCollective,
     bytes: number,
-    { network = 'verbs' }: Partial<Environment> = {},
+    { network = 'verbs', launch = 'queued' }: Partial<Environment> = {},
     isOnWindows = false,
+    kinds?: MeasuredKinds,
   ): Interval {
-    const { graphs, nodes } = this.#cluster.merged;
-    const of = {
-      generation: this.#ofCluster.generation,
-      nHosts: nodes.nNodes,
-      hasNvlink: graphs.ring.typeIntra <= PathType.NVB,
-      network,
-    };
-    return intervalOf(collective, bytes, of, isOnWindows);
+    this.#predicted ??= predictedOf(this.#cluster, this.#tuning.input);
+    return intervalOf(collective, bytes, { ...this.#predicted, network, launch }, isOnWindows, kinds);
   }
 
   /** Name of a route's link, and GB/s that it carries; undefined where it has no limit. */

@@ -153,7 +153,7 @@ const columnsOf: Readonly<Record<CallTable['kind'], readonly Column[]>> = {
 function meaning(predictions: readonly PredictedCollective[]): string {
   const intervals = predictionIntervals(predictions);
   if (intervals.length === 0) return '';
-  const unmeasured = unmeasuredText(predictions.flatMap(({ rows }) => rows)[0]?.unmeasured ?? []);
+  const unmeasured = unmeasuredText(predictions.flatMap(({ rows }) => rows.flatMap((row) => row.unmeasured ?? [])));
   return `<p class="dim meaning">8 of 10 measurements took this part of the predicted time. ${escape([...intervals.map(intervalText), ...(unmeasured === undefined ? [] : [unmeasured])].join('; '))}.</p>`;
 }
 

@@ -4,8 +4,11 @@ import { InputError, InvalidArgumentError } from '../../../src/errors.js';
 import { defaultParameters, parametersFromEnvironment } from '../../../src/planner/parameters.js';
 import { accuracyPage, compareResults, fitResults } from '../../../testing/accuracy/accuracy-page.js';
 import { estimate, measuredParameters, type ReachName } from '../../../src/planner/plan/estimate.js';
-import { leftOutPhysics, simulatedTable } from '../../../testing/accuracy/simulated.js';
-import { readMeasured, readMeasuredFiles } from '../../../testing/calibration/measured.js';
+import { simulatedTable } from '../../../testing/accuracy/simulated.js';
+import { coverageTable } from '../../../testing/calibration/coverage.js';
+import { measuredKindsOf, predictLeftOut, readLeftOut } from '../../../testing/calibration/left-out.js';
+import { measuredKinds } from '../../../src/planner/simulate/measured-calls.js';
+import { type MeasuredCall, PCIE, readMeasured, readMeasuredFiles } from '../../../testing/calibration/measured.js';
 import { fitParameters, withReach } from '../../../testing/accuracy/fit.js';
 import { parsePublishedResults } from '../../../testing/accuracy/published.js';
 import { applyOverrides } from '../../../src/planner/plan/overrides.js';
@@ -29,27 +32,55 @@ function tuningOf(
 
 const page = readFileSync(new URL('accuracy.md', notes), 'utf8');
 
-/** The table of simulated times. */
-function tableOf(text: string): string[] {
+const simulatedHead = '| machines | collective | size |';
+const coverageHead = '| left out | size | rows |';
+
+/** A table of the page. */
+function tableOf(text: string, start = simulatedHead): string[] {
   const lines = text.split('\n');
-  const head = lines.findIndex((line) => line.startsWith('| machines | collective | size |'));
+  const head = lines.findIndex((line) => line.startsWith(start));
   return lines.slice(head, lines.indexOf('', head));
 }
 
 describe('docs/notes/accuracy.md', () => {
   let compared: ReturnType<typeof compareResults>;
+  let calls: readonly MeasuredCall[];
+  const fits = readLeftOut(readFileSync(new URL('../../../testing/calibration/left-out.jsonl', import.meta.url), 'utf8'));
   beforeAll(() => {
     compared = compareResults(published);
+    calls = readMeasured(readMeasuredFiles((name: string) => readFileSync(new URL(name, notes), 'utf8')));
   });
 
   it('has the errors of simulated times that follow from the measurements', () => {
-    const read = (name: string) => readFileSync(new URL(name, notes), 'utf8');
-    const pairs = readMeasured(readMeasuredFiles(read)).filter(({ hosts, collective }) => hosts > 1 && collective === 'SendRecv');
-    const rows = simulatedTable(pairs, leftOutPhysics(read('simulate.md')))
-      .split('\n')
-      .slice(2);
+    const pairs = calls.filter(({ hosts, collective }) => hosts > 1 && collective === 'SendRecv');
+    const rows = simulatedTable(pairs, fits).split('\n').slice(2);
     expect(rows.length).toBeGreaterThan(0);
     expect(tableOf(page)).toEqual(expect.arrayContaining(rows));
+  });
+
+  it('counts the kinds of calls as measured that measurements are of', () => {
+    const trusted = calls.filter(({ fabric, doubt }) => fabric !== PCIE && doubt === undefined);
+    expect([...measuredKindsOf(trusted)].sort()).toEqual([...measuredKinds].sort());
+  });
+
+  it('has the share of measurements inside their intervals', () => {
+    const between = calls.filter(({ hosts, doubt }) => hosts > 1 && doubt === undefined);
+    const rows = coverageTable(fits.flatMap((fit) => predictLeftOut(fit, between)))
+      .split('\n')
+      .slice(2);
+    expect(rows).toHaveLength(5);
+    expect(tableOf(page, coverageHead)).toEqual(expect.arrayContaining(rows));
+  });
+
+  it('has intervals that hold about eight of ten measurements of each class and size', () => {
+    const shares = tableOf(page, coverageHead)
+      .slice(2)
+      .map((row) => row.split('|').map((cell) => cell.trim()));
+    expect(shares).toHaveLength(14);
+    for (const [, place, size, , inside = ''] of shares) {
+      expect(parseInt(inside), `${place} ${size}`).toBeGreaterThanOrEqual(75);
+      expect(parseInt(inside), `${place} ${size}`).toBeLessThanOrEqual(95);
+    }
   });
 
   it('predicts each left-out class of one node at least as well as NCCL’s belief', () => {
@@ -63,7 +94,7 @@ describe('docs/notes/accuracy.md', () => {
   });
 
   it('equals the output of npm run accuracy', () => {
-    expect(page).toBe(accuracyPage(compared, tableOf(page).join('\n')));
+    expect(page).toBe(accuracyPage(compared, tableOf(page).join('\n'), tableOf(page, coverageHead).join('\n')));
   });
 
   it('has parameters that follow from its fit', () => {

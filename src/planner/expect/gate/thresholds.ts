@@ -2,7 +2,6 @@ import { predictCall } from '../../plan/prediction.js';
 import { collectivesOfTests, type ScheduledCollective } from '../../schedule/schedule.js';
 import type { Environment } from '../../simulate/environment.js';
 import type { Simulator } from '../../simulate/simulate.js';
-import { isMeasured } from './measured.js';
 
 /** A bus bandwidth that a healthy cluster reaches. */
 export interface Threshold {
@@ -38,30 +37,18 @@ export interface GateCalls {
   readonly sizes: readonly number[];
 }
 
-/** Facts of the cluster that decide whether measurements support a threshold. */
-export interface GateCluster {
-  /** Compute capabilities × 10. */
-  readonly sms: ReadonlySet<number>;
-  readonly nHosts: number;
-}
-
 /** Least bus bandwidth of each collective and size: by the slow end of the prediction's interval. */
-export function thresholdsOf(
-  simulator: Simulator,
-  cluster: GateCluster,
-  { collectives, sizes }: GateCalls,
-  environment?: Environment,
-): Threshold[] {
+export function thresholdsOf(simulator: Simulator, { collectives, sizes }: GateCalls, environment?: Environment): Threshold[] {
   return collectives.flatMap((collective) =>
     sizes.flatMap((bytes) =>
       predictCall(simulator, collective, bytes, environment === undefined ? {} : { environment }).map(
-        ({ timeUs, mostUs, busGBps }): Threshold => ({
+        ({ timeUs, mostUs, busGBps, unmeasured }): Threshold => ({
           collective,
           test: testOf(collective),
           bytes,
           expectedGBps: busGBps,
           leastGBps: (busGBps * timeUs) / mostUs,
-          isMeasured: isMeasured(collective, bytes, cluster),
+          isMeasured: unmeasured === undefined,
         }),
       ),
     ),

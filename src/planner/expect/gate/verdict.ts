@@ -1,8 +1,7 @@
 import type { ExpectedRow, ExpectedTable } from '../expect.js';
 import { formatBytes, formatRate } from '../../plan/overview/format.js';
-import { isMeasured } from './measured.js';
 import type { Missing } from './missing.js';
-import { type GateCluster, testOf } from './thresholds.js';
+import { testOf } from './thresholds.js';
 
 /** A table of results beside the thresholds. */
 export interface JudgedTable {
@@ -18,8 +17,8 @@ export interface JudgedTable {
 const LEAST_BYTES = 2 ** 20;
 
 /** A table is slow if most of its judged rows are below their thresholds: a single one may be an outlier. */
-export function judge(table: ExpectedTable, cluster: GateCluster): JudgedTable {
-  const judged = table.rows.filter(({ bytes }) => bytes >= LEAST_BYTES && isMeasured(table.collective, bytes, cluster));
+export function judge(table: ExpectedTable): JudgedTable {
+  const judged = table.rows.filter(({ bytes, isMeasured }) => bytes >= LEAST_BYTES && isMeasured);
   const classes = [judged.filter(({ bytes }) => bytes < 2 ** 27), judged.filter(({ bytes }) => bytes >= 2 ** 27)];
   const slow = classes.map((rows) => {
     const late = rows.filter(({ verdict }) => verdict === 'slow');

@@ -1,3 +1,5 @@
+import { wouldTell } from '../../expect/would-tell.js';
+import { unmeasuredText } from '../../simulate/interval.js';
 import { counted } from '../../../counted.js';
 import { hypothesesFor } from '../../expect/hypotheses.js';
 import { type ExpectedTable, type TriedHypothesis, tryHypothesis } from '../../expect/expect.js';
@@ -58,22 +60,29 @@ export function answerJudge(
   const busGBps = measuredBusGBps(measured, best.bytes, factor);
   const timeUs = (best.bytes / busGBps / 1000) * factor;
   const ratio = busGBps / best.busGBps;
-  const verdict = timeUs > best.mostUs ? 'slow' : timeUs < best.leastUs ? 'fast' : 'expected';
+  const isLate = timeUs > (best.usualMostUs ?? best.mostUs);
+  const verdict = timeUs > best.mostUs ? 'slow' : isLate ? 'undecided' : timeUs < best.leastUs ? 'fast' : 'expected';
   const said = measured.kind === 'time' ? formatTime(measured.value) : gbps(measured.value);
   const where = `${collective} of ${formatBytes(best.bytes)} on ${titleOf(situation)}`;
-  const { tried, leftOut } =
-    verdict === 'slow' ? triedHypotheses(situation, collective, best, timeUs, keepGoing) : { tried: [], leftOut: 0 };
+  const { tried, leftOut } = isLate ? triedHypotheses(situation, collective, best, timeUs, keepGoing) : { tried: [], leftOut: 0 };
   const causes = explanations(tried, Math.abs(Math.log(ratio)));
-  const like = verdict === 'slow' && sizes.length === 0 ? sizeWith(situation, collective, busGBps) : undefined;
+  const like = isLate && sizes.length === 0 ? sizeWith(situation, collective, busGBps) : undefined;
   return {
     title:
       verdict === 'expected'
         ? `${said} is as expected: ${formatRate(best.busGBps)} GB/s of bus bandwidth for ${where}`
-        : verdict === 'slow'
-          ? `${said} is ${ratio >= LITTLE ? 'a little ' : ''}low: ${percent(ratio)} of the ${formatRate(best.busGBps)} GB/s of bus bandwidth that ${where} should reach`
-          : `${said} is more than expected: ${percent(ratio)} of ${formatRate(best.busGBps)} GB/s of bus bandwidth for ${where}`,
+        : verdict === 'undecided'
+          ? `${said} is ${percent(ratio)} of the ${formatRate(best.busGBps)} GB/s of bus bandwidth expected for ${where}; nobody measured enough to call that slow`
+          : verdict === 'slow'
+            ? `${said} is ${ratio >= LITTLE ? 'a little ' : ''}low: ${percent(ratio)} of the ${formatRate(best.busGBps)} GB/s of bus bandwidth that ${where} should reach`
+            : `${said} is more than expected: ${percent(ratio)} of ${formatRate(best.busGBps)} GB/s of bus bandwidth for ${where}`,
     sentences: [
       `Expected are ${formatRate(best.busGBps)} GB/s, in eight of ten cases ${formatRate((best.busGBps * best.timeUs) / best.mostUs)} to ${formatRate((best.busGBps * best.timeUs) / best.leastUs)}: ${formatTime(best.timeUs)}${byWay(best)}.`,
+      ...(verdict === 'undecided'
+        ? [
+            `${sentence(unmeasuredText(best.unmeasured ?? []))}: a healthy cluster may take as long. ${sentence(wouldTell(situation.plan.nodes.nNodes, situation.simulated.network)[0])}.`,
+          ]
+        : []),
       ...takenAs(measured, asked, busGBps, factor),
       ...(like === undefined
         ? []
@@ -85,7 +94,7 @@ export function answerJudge(
             'A measurement above the interval mostly has another size, other units or another machine than this one. With two nodes a tree passes the speed of the network, and with one NVLink SHARP that of NVLink: ask why it is higher than the network.',
           ]
         : []),
-      ...(verdict === 'slow' ? causeSentences(causes, tried, { collective, bytes: best.bytes, factor, busGBps }) : []),
+      ...(isLate ? causeSentences(causes, tried, { collective, bytes: best.bytes, factor, busGBps }) : []),
       ...(leftOut === 0 ? [] : [`${counted(leftOut, 'possible fault')} not tried, for lack of time.`]),
       ...boundText(situation, best),
       ...(verdict === 'fast' ? [] : hindrances(situation)),
@@ -115,6 +124,10 @@ export function answerJudge(
 function measuredBusGBps({ kind, value }: Measured, bytes: number, factor: number): number {
   if (kind === 'time') return (bytes / value / 1000) * factor;
   return kind === 'algbw' ? value * factor : value;
+}
+
+function sentence(text = ''): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 function percent(ratio: number): string {
@@ -155,6 +168,7 @@ function triedHypotheses(
     environment: situation.simulated,
     unmeasured: [],
     isSlow: true,
+    isUndecided: false,
     rows: [
       {
         bytes: row.bytes,
@@ -164,6 +178,9 @@ function triedHypotheses(
         expectedUs: row.timeUs,
         leastUs: row.leastUs,
         mostUs: row.mostUs,
+        usualLeastUs: row.leastUs,
+        usualMostUs: row.usualMostUs ?? row.mostUs,
+        isMeasured: row.unmeasured === undefined,
         verdict: 'slow',
         busGBps: 0,
         expectedGBps: 0,
@@ -183,7 +200,10 @@ function triedHypotheses(
 function explanations(tried: readonly TriedHypothesis[], unexplained: number): TriedHypothesis[] {
   const families = new Set<string>();
   return tried
-    .filter(({ error, refused }) => refused === undefined && error <= Math.min(MOST_ERROR, MOST_LEFT * unexplained))
+    .filter(
+      ({ error, refused, isContradicted }) =>
+        refused === undefined && !isContradicted && error <= Math.min(MOST_ERROR, MOST_LEFT * unexplained),
+    )
     .sort((a, b) => a.outside + 0.25 * a.error - b.outside - 0.25 * b.error)
     .filter(({ hypothesis: { family } }) => !families.has(family) && families.add(family))
     .slice(0, MOST_CAUSES);

@@ -61,6 +61,28 @@ describe('expected times', () => {
     expect(table([4, 4, 1, 1, 1, 1]).isSlow).toBe(true);
   });
 
+  it('a table is undecided where most rows of a class are as slow as one healthy cluster in ten', () => {
+    expect(table([1, 1, 1, 1, 1.11, 1.11])).toMatchObject({ isSlow: false, isUndecided: true, unmeasured: [] });
+    expect(table([1, 1, 1, 1, 1.11, 1])).toMatchObject({ isSlow: false, isUndecided: false });
+    expect(table([1, 1, 1, 1, 1.2, 1.2])).toMatchObject({ isSlow: true, isUndecided: false });
+  });
+
+  it('a table is undecided where it would be slow if calls like these had been measured', () => {
+    const blackwell = simulatorFor(clusterOf('dgx-b200', 2));
+    const tableOf = (factor: number) =>
+      expectTable(
+        resultsOf(
+          'AllGather',
+          [2 ** 20, 2 ** 23, 2 ** 26].map((bytes) => [bytes, factor * (blackwell.simulate('AllGather', bytes)?.timeUs ?? 0)]),
+        ),
+        blackwell,
+      );
+    expect(tableOf(1.33)).toMatchObject({ isSlow: false, isUndecided: true, unmeasured: ['calls between hosts with Blackwell'] });
+    expect(tableOf(1.33).rows.map(({ verdict }) => verdict)).toEqual(['undecided', 'undecided', 'undecided']);
+    expect(tableOf(1.1)).toMatchObject({ isSlow: false, isUndecided: false });
+    expect(tableOf(3)).toMatchObject({ isSlow: true, isUndecided: false });
+  });
+
   it('a table is of another cluster where most rows of a class take less than two thirds of the shortest expected time', () => {
     expect(isOfAnother(table([1, 1, 1, 1, 0.5, 0.5]))).toBe(true);
     expect(isOfAnother(table([1, 1, 1, 1, 0.5, 1]))).toBe(false);
@@ -132,6 +154,20 @@ describe('explanations', () => {
     const found = explained(input, all, truth);
     expect(found[0]?.hypothesis.family).toBe(truth.family);
     expect(found[0]?.error).toBeLessThan(0.06);
+  });
+
+  it('what cannot reach the measured bandwidth explains nothing', () => {
+    const input = clusterOf('aws-p5', 2);
+    const healthy = simulatorFor(input);
+    // 480 GB/s at 8 GiB, and a third more time than expected at 1 to 64 MiB, as a public table has it.
+    const rows = [2 ** 20, 2 ** 23, 2 ** 26, 2 ** 30, 2 ** 33].map(
+      (bytes) => [bytes, (bytes < 2 ** 27 ? 1.5 : 1.05) * (healthy.simulate('AllReduce', bytes)?.timeUs ?? 0)] as const,
+    );
+    const table = expectTable(resultsOf('AllReduce', rows), healthy);
+    const sockets = hypothesesFor([machine('aws-p5')], 2).filter(({ code }) => code === 'sockets');
+    const tried = sockets.map((each) => tryHypothesis(input, [table], each));
+    expect(tried).toMatchObject([{ isContradicted: true }]);
+    expect(ranked(tried, Infinity)).toEqual([]);
   });
 
   it('one NIC of one host down changes that host only', () => {
