@@ -9,7 +9,9 @@ function namesIn(folder: string, ending: string): Set<string> {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
     (file) => file.endsWith(ending) && file !== 'launch/variables.ts',
   );
-  return new Set(files.flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/\bTCCL_[A-Z]+(?:_[A-Z]+)*\b/g) ?? []));
+  return new Set(
+    files.flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/\bTCCL_[A-Z0-9]+(?:_[A-Z0-9]+)*\b/g) ?? []),
+  );
 }
 
 test('the list has every variable that the sources name, and no others', () => {
