@@ -25,7 +25,7 @@ const entries = ['', 'planner/', 'ddp/', 'browser/', 'webgpu/', 'cuda/'].map((fo
 /** Modules that processes load at their start. Modules that the same starts import are joined in one file. */
 const starts = {
   // Ranks of several hosts load the second as they start.
-  api: ['index.js', 'runtime/communicator/network-engine-of.js'],
+  api: ['index.js', 'runtime/resources/network-engine-of.js'],
   run: ['cli/main.js', 'cli/run/run.js'],
   planner: ['planner/index.js'],
   plan: [
@@ -41,8 +41,8 @@ const starts = {
     'cli/commands/perf.js',
     'perf/run.js',
     'perf/report.js',
-    'runtime/communicator/init.js',
-    'runtime/communicator/network-engine-of.js',
+    'runtime/init/init.js',
+    'runtime/resources/network-engine-of.js',
   ],
 };
 

@@ -27,7 +27,7 @@ const parts = {
     'runtime/communicator/out-of-band',
     'runtime/bootstrap/survivors',
   ],
-  'communicator, checks of calls': ['runtime/communicator/'],
+  'communicator, checks of calls': ['runtime/communicator/', 'runtime/init/', 'runtime/resources/'],
   'bootstrap network': ['runtime/bootstrap/', 'runtime/page/connect', 'runtime/page/port'],
   'algorithms in memory, calls': ['runtime/algorithms/'],
   'segment, teams, types': ['runtime/device/'],

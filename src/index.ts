@@ -15,20 +15,14 @@ export type {
   TaggedLimits,
 } from './runtime/communicator/message-exchange.js';
 export type { AnyObject } from './runtime/objects/object-exchange.js';
-export type {
-  Agreement,
-  ChildOptions,
-  CommunicatorConfig,
-  RecoverOptions,
-  ShrinkOptions,
-} from './runtime/communicator/config.js';
+export type { Agreement, ChildOptions, CommunicatorConfig, RecoverOptions, ShrinkOptions } from './runtime/resources/config.js';
 export type { CallOptions, TimedCallOptions } from './runtime/algorithms/arguments.js';
 export type { Explanation } from './runtime/communicator/explain.js';
 export { group, groupSync } from './runtime/communicator/group.js';
 export type { Graph, GraphNeighbours } from './runtime/communicator/graph.js';
 export type { Grid, GridOptions, Halo } from './runtime/communicator/grid.js';
-export { init } from './runtime/communicator/init.js';
-export type { InitOptions } from './runtime/communicator/init-options.js';
+export { init } from './runtime/init/init.js';
+export type { InitOptions } from './runtime/resources/init-options.js';
 export type { Parts } from './runtime/communicator/parts.js';
 export type { Window } from './runtime/windows/window.js';
 export type { PutOptions, WindowOperator } from './runtime/windows/window-options.js';
@@ -45,7 +39,7 @@ export {
   type PoolOptions,
   type RankOutcome,
 } from './runtime/pool/open-pool.js';
-export { spawnRanks } from './runtime/communicator/spawn-ranks.js';
+export { spawnRanks } from './runtime/init/spawn-ranks.js';
 export {
   fromBfloat16,
   fromFloat16,

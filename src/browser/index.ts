@@ -13,7 +13,7 @@ export type {
   TaggedLimits,
 } from '../runtime/communicator/message-exchange.js';
 export type { AnyObject } from '../runtime/objects/object-exchange.js';
-export type { Agreement, ChildOptions, CommunicatorConfig, ShrinkOptions } from '../runtime/communicator/config.js';
+export type { Agreement, ChildOptions, CommunicatorConfig, ShrinkOptions } from '../runtime/resources/config.js';
 export type { CallOptions, TimedCallOptions } from '../runtime/algorithms/arguments.js';
 export type { Explanation } from '../runtime/communicator/explain.js';
 export { group, groupSync } from '../runtime/communicator/group.js';

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { init } from '../runtime/communicator/init.js';
+import { init } from '../runtime/init/init.js';
 import { type TimingOptions, type Failure, timeAlgorithms } from './algorithm-times.js';
 
 try {

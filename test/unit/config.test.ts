@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkConfig, checkOptions, engineThreads, forcedAlgorithm, inherit } from '../../src/runtime/communicator/config.js';
+import { checkConfig, checkOptions, engineThreads, forcedAlgorithm, inherit } from '../../src/runtime/resources/config.js';
 
 test("a child inherits its parent's config, except the name, and its own options come first", () => {
   const parent = checkConfig('init', { name: 'world', blocking: false, engine: 'thread', channels: 4 });

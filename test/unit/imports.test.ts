@@ -109,10 +109,10 @@ describe('modules that pages load', () => {
         'src/ddp/checkpoint.ts',
         'src/runtime/platform/browser/files.ts',
         'src/runtime/page/instead/transport/networks.ts',
-        'src/runtime/communicator/network-engine-of.ts', // imported at run time
+        'src/runtime/resources/network-engine-of.ts', // imported at run time
       ]),
     );
-    for (const absent of ['platform/node/files.ts', 'transport/networks.ts', 'communicator/init.ts', 'launch/bind.ts'])
+    for (const absent of ['platform/node/files.ts', 'transport/networks.ts', 'init/init.ts', 'launch/bind.ts'])
       expect(modules).not.toContain(`src/runtime/${absent}`);
   });
 

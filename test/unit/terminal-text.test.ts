@@ -15,7 +15,7 @@ import { doctor } from '../../src/cli/topo/doctor.js';
 import { show } from '../../src/cli/topo/show.js';
 import { describeError, TcclError } from '../../src/errors.js';
 import { chooseInterface, systemInterfaces } from '../../src/runtime/bootstrap/interfaces.js';
-import { runtimeSettings } from '../../src/runtime/communicator/options.js';
+import { runtimeSettings } from '../../src/runtime/resources/options.js';
 import { machine } from '../../src/planner/topology/catalogue/machines.js';
 import { parseXml } from '../../src/planner/topology/xml/parse.js';
 import { descendants } from '../../src/planner/topology/xml/tree.js';

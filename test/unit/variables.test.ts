@@ -33,8 +33,8 @@ test('the page of options of init() has a row for each, and for no other', () =>
     );
   const rows = [...readFileSync('docs/reference/init.md', 'utf8').matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
   expect(rows).toEqual([
-    ...optionsIn('src/runtime/communicator/init-options.ts', 'InitOptions'),
-    ...optionsIn('src/runtime/communicator/config.ts', 'CommunicatorConfig'),
+    ...optionsIn('src/runtime/resources/init-options.ts', 'InitOptions'),
+    ...optionsIn('src/runtime/resources/config.ts', 'CommunicatorConfig'),
   ]);
 });
 

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { Script } from 'node:vm';
 import { rolldown } from 'rolldown';
 import { shareCode, type SharedCode } from './share-code.js';
-import type { init } from '../../src/runtime/communicator/init.js';
+import type { init } from '../../src/runtime/init/init.js';
 
 /** Exports of the runtime in one rank. */
 export interface RankCode {
@@ -43,7 +43,7 @@ export async function loadRankCode(): Promise<(globals: RankGlobals) => RankCode
         },
         transform: (code: string) => withoutLazyImports(code),
         load: (id: string) => {
-          if (id === ENTRY) return `export { init } from ${JSON.stringify(resolve('src/runtime/communicator/init.ts'))};`;
+          if (id === ENTRY) return `export { init } from ${JSON.stringify(resolve('src/runtime/init/init.ts'))};`;
           if (id === resolve('src/runtime/platform/node/platform.ts'))
             return "export const platform = worldPlatform; export { isIP, isIPv6 } from 'node:net';";
           if (id === resolve('src/runtime/device/kernels/kernels-wasm.ts')) return 'export const kernelsWasm = () => undefined;';

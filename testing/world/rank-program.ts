@@ -1,5 +1,5 @@
 import type { Communicator } from '../../src/runtime/communicator/communicator.js';
-import type { init as initOf } from '../../src/runtime/communicator/init.js';
+import type { init as initOf } from '../../src/runtime/init/init.js';
 import { makeCall } from './calls.js';
 import { hostOf, type Job } from './program.js';
 import type { World } from './world.js';

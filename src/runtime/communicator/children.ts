@@ -8,7 +8,7 @@ import { checkLimits, checkPeer, isArray, type CallLimits } from '../algorithms/
 import { Team } from '../device/team.js';
 import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError, TimeoutError } from '../../errors.js';
-import { checkAlike, checkEngines, inOneSegment, type RankFacts } from './agree.js';
+import { checkAlike, checkEngines, inOneSegment, type RankFacts } from '../resources/agree.js';
 import {
   checkOptions,
   childAlgorithm,
@@ -19,8 +19,8 @@ import {
   type CommunicatorConfig,
   type EngineThreads,
   type Agreement,
-} from './config.js';
-import { abandon, type CommunicatorParts } from './shared-resources.js';
+} from '../resources/config.js';
+import { abandon, type CommunicatorParts } from '../resources/shared-resources.js';
 import { endReason } from '../failure/end-reason.js';
 import { graceMs } from '../failure/grace.js';
 import { gatherJson } from '../bootstrap/gather-json.js';

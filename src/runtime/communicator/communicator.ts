@@ -1,5 +1,5 @@
 import { MAY_BLOCK } from '#platform/process';
-import { netOf } from './agree.js';
+import { netOf } from '../resources/agree.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
 import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
 import { PointToPoint } from '../messages/p2p.js';
@@ -31,7 +31,7 @@ import {
   type ChildOptions,
   type RecoverOptions,
   type ShrinkOptions,
-} from './config.js';
+} from '../resources/config.js';
 import { explainCall, explainContextOf, type Explanation } from './explain.js';
 import { blockingLimit, currentGroup, group, groupSync, type GroupMember } from './group.js';
 import { alone } from '../messages/running-group.js';
@@ -44,7 +44,7 @@ import { MessageCalls } from './message-calls.js';
 import { MessageExchange } from './message-exchange.js';
 import { Objects } from '../objects/objects.js';
 import { closeAtEndOfBlock, type PlatformAsyncDisposable } from '../platform/declarations.js';
-import type { CommunicatorParts } from './shared-resources.js';
+import type { CommunicatorParts } from '../resources/shared-resources.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
 import { abortedBefore, isTimed, limitedInGroup, startTimedCollective, type TimedCallParts } from '../messages/timed-call.js';

@@ -9,14 +9,14 @@ import { callKinds } from '../device/kernels/kernels.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
-import { inOneSegment, netOf } from './agree.js';
+import { inOneSegment, netOf } from '../resources/agree.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
 import { algorithmFor, isOfAggregators, type AlgorithmTable } from '../algorithms/choose-algorithm.js';
-import { lowLatencyBytesOf, smallBytesOf } from './engine-context.js';
-import { engineThreads } from './config.js';
+import { lowLatencyBytesOf, smallBytesOf } from '../resources/engine-context.js';
+import { engineThreads } from '../resources/config.js';
 import { defaultProfile } from '#seam/algorithms/default-profile';
 import { wayOf } from '#seam/transport/networks';
-import type { CommunicatorParts } from './shared-resources.js';
+import type { CommunicatorParts } from '../resources/shared-resources.js';
 import { timeAt, timesFor, type Times } from '../algorithms/profile.js';
 import { defined } from '../../defined.js';
 

@@ -14,7 +14,7 @@ import type { Messenger } from '../messages/messenger.js';
 import { clearInterval, setInterval, type Timer } from '../platform/platform.js';
 import { named } from '../warn.js';
 import type { OutOfBandCalls } from './out-of-band.js';
-import type { CommunicatorParts } from './shared-resources.js';
+import type { CommunicatorParts } from '../resources/shared-resources.js';
 
 /** Activities of a communicator, which its end stops. */
 interface Work {

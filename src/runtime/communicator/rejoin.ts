@@ -3,8 +3,8 @@ import { process } from '#platform/process';
 import { InvalidUsageError, TcclError } from '../../errors.js';
 import { value } from '../launch/environment.js';
 import { findPlacement } from '../launch/placement.js';
-import { inherit, type ChildOptions } from './config.js';
-import type { CommunicatorParts } from './shared-resources.js';
+import { inherit, type ChildOptions } from '../resources/config.js';
+import type { CommunicatorParts } from '../resources/shared-resources.js';
 
 /** Throws `UNSUPPORTED` unless dead ranks of this communicator have successors. */
 export function checkReplace({ bootstrap, resources }: CommunicatorParts): void {

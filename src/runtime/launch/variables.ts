@@ -22,7 +22,7 @@ const names = [
   'SOCKET_IFNAME',
   'SOCKET_FAMILY',
   'HOSTID',
-  // Options of a communicator: communicator/options.ts, profile.ts
+  // Options of a communicator: resources/options.ts, profile.ts
   'ALGO',
   'PROTO',
   'PROFILE',

@@ -15,7 +15,7 @@ import { TraceFile } from './trace-file.js';
 import { hostname } from '../platform/platform.js';
 import { defined } from '../../defined.js';
 
-/** The settings that the log and the trace follow or print; communicator/options.ts describes each. */
+/** The settings that the log and the trace follow or print; resources/options.ts describes each. */
 interface ObservedSettings {
   readonly debug: DebugSettings;
   readonly tracePath: string | undefined;

@@ -4,10 +4,10 @@ import { InvalidUsageError, ofCall, TcclError, TimeoutError } from '../../errors
 import { UniqueId } from '../bootstrap/unique-id.js';
 import { withCallerFrames } from '../caller-stack.js';
 import { Communicator } from '../communicator/communicator.js';
-import { checkOptions, type CommunicatorConfig } from '../communicator/config.js';
-import { runtimeSettings } from '../communicator/options.js';
-import { setUp, type SetUpSteps } from '../communicator/set-up.js';
-import type { CommunicatorParts } from '../communicator/shared-resources.js';
+import { checkOptions, type CommunicatorConfig } from '../resources/config.js';
+import { runtimeSettings } from '../resources/options.js';
+import { setUp, type SetUpSteps } from '../init/set-up.js';
+import type { CommunicatorParts } from '../resources/shared-resources.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
 import { loadKernels } from '../device/kernels/kernels-wasm.js';
 import { RankLines, reaches } from '../device/rank-lines.js';

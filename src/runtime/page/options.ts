@@ -1,5 +1,5 @@
 import type { Environment } from '../launch/environment.js';
-import type { CommunicatorConfig } from '../communicator/config.js';
+import type { CommunicatorConfig } from '../resources/config.js';
 import type { PlatformAbortSignal, PlatformURL } from '../platform/declarations.js';
 
 /** Options of init() in a page. */

@@ -1,4 +1,4 @@
-import { PoolJobs } from '../communicator/pool-jobs.js';
+import { PoolJobs } from '../init/pool-jobs.js';
 import type { FromPoolRank, ToPoolRank } from '../pool/pool-messages.js';
 import { serveJobs } from '../pool/serve-jobs.js';
 import { init } from './init.js';

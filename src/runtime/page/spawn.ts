@@ -3,7 +3,7 @@ import { InvalidArgumentError, ofCall, RemoteError, TcclError, TimeoutError } fr
 import { checkOptionNames } from '../../option-names.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
 import { withCallerFrames } from '../caller-stack.js';
-import { runtimeSettings } from '../communicator/options.js';
+import { runtimeSettings } from '../resources/options.js';
 import { markDead, RankLines, reaches } from '../device/rank-lines.js';
 import { MAX_LOCAL_RANKS } from '../device/segment.js';
 import { createMemory } from '../device/shared-memory.js';

@@ -6,7 +6,7 @@ import { checkOptionNames } from '../../option-names.js';
 import { withCallerFrames } from '../caller-stack.js';
 import type { Communicator } from '../communicator/communicator.js';
 import { markDead } from '../device/rank-lines.js';
-import { threadMemory } from '../communicator/thread-memory.js';
+import { threadMemory } from '../init/thread-memory.js';
 import type { RankPort } from '../launch/rank-port.js';
 import { checkModule, moduleAt, spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { ownModule } from '../../own-module.js';

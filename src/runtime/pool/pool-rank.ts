@@ -1,8 +1,8 @@
 /** A rank of a pool: the module of its thread. It loads the user's module, joins the others, and runs jobs. */
 import { process } from '#platform/process';
 import { parentPort, workerData } from '#platform/threads';
-import { init } from '../communicator/init.js';
-import { PoolJobs } from '../communicator/pool-jobs.js';
+import { init } from '../init/init.js';
+import { PoolJobs } from '../init/pool-jobs.js';
 import type { PoolRankData, ToPoolRank } from './pool-messages.js';
 import { serveJobs } from './serve-jobs.js';
 import { setTimeout } from '../platform/platform.js';

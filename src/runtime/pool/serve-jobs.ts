@@ -1,6 +1,6 @@
 import { InvalidArgumentError, RemoteError } from '../../errors.js';
 import type { Communicator } from '../communicator/communicator.js';
-import type { PoolJobs } from '../communicator/pool-jobs.js';
+import type { PoolJobs } from '../init/pool-jobs.js';
 import { setImmediate } from '../platform/platform.js';
 import { packThrown, type FromPoolRank, type ToPoolRank } from './pool-messages.js';
 import { runTasks } from './run-tasks.js';

@@ -8,7 +8,7 @@ import { type MpiRow, runMpi } from '../../../src/perf/mpi/run.js';
 import type { RawOptions } from '../../../src/perf/options.js';
 import { getUniqueId } from '../../../src/runtime/bootstrap/root.js';
 import type { Communicator } from '../../../src/runtime/communicator/communicator.js';
-import { init } from '../../../src/runtime/communicator/init.js';
+import { init } from '../../../src/runtime/init/init.js';
 import { rawOptions } from './raw-options.js';
 
 let open: Communicator[] = [];

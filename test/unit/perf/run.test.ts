@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import { getUniqueId } from '../../../src/runtime/bootstrap/root.js';
 import type { Communicator } from '../../../src/runtime/communicator/communicator.js';
-import { init } from '../../../src/runtime/communicator/init.js';
+import { init } from '../../../src/runtime/init/init.js';
 import { collectives, type MeasuredCommunicator } from '../../../src/perf/collectives.js';
 import { perfOptions, type RawOptions } from '../../../src/perf/options.js';
 import { perfOperators } from '../../../src/perf/types.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
-import { checkEngines, connectsInAdvance, type RankFacts } from '../../../../src/runtime/communicator/agree.js';
-import { engineThreads, type CommunicatorConfig } from '../../../../src/runtime/communicator/config.js';
-import { runtimeSettings } from '../../../../src/runtime/communicator/options.js';
+import { checkEngines, connectsInAdvance, type RankFacts } from '../../../../src/runtime/resources/agree.js';
+import { engineThreads, type CommunicatorConfig } from '../../../../src/runtime/resources/config.js';
+import { runtimeSettings } from '../../../../src/runtime/resources/options.js';
 
 /** The facts of ranks with these values of TCCL_RUNTIME_CONNECT. */
 const factsOf = (...values: readonly (string | undefined)[]): RankFacts[] =>

@@ -5,10 +5,10 @@ import type { Segment } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import { isThrownByEveryRank } from '../failure/transfer.js';
 import { TimeoutError } from '../../errors.js';
-import { agree, type Contribution, type RankFacts } from './agree.js';
-import { forcedAlgorithm, type CommunicatorConfig } from './config.js';
-import type { Joined } from './join-segment.js';
-import { abandon, SharedResources, type CommunicatorParts, type SharedFacts } from './shared-resources.js';
+import { agree, type Contribution, type RankFacts } from '../resources/agree.js';
+import { forcedAlgorithm, type CommunicatorConfig } from '../resources/config.js';
+import type { Joined } from '../resources/join-segment.js';
+import { abandon, SharedResources, type CommunicatorParts, type SharedFacts } from '../resources/shared-resources.js';
 
 /** Steps of a set-up that differ between platforms. */
 export interface SetUpSteps {

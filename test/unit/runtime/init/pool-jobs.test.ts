@@ -1,6 +1,6 @@
 import { closeSync, readSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import { PoolJobs } from '../../../../src/runtime/communicator/pool-jobs.js';
+import { PoolJobs } from '../../../../src/runtime/init/pool-jobs.js';
 import { loadLibc } from '../../../../src/runtime/device/libc.js';
 import { inodeOf, noRanks, ParkedRanks } from '../../../../src/runtime/device/parked-ranks.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';

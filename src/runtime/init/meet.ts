@@ -16,8 +16,8 @@ import { findPlacement } from '../launch/placement.js';
 import { threadPlacement, type ThreadPlacement } from '../launch/thread-placement.js';
 import { clockMs, hostname, sleep } from '../platform/platform.js';
 import { warn } from '../warn.js';
-import type { InitOptions } from './init-options.js';
-import type { RuntimeSettings } from './options.js';
+import type { InitOptions } from '../resources/init-options.js';
+import type { RuntimeSettings } from '../resources/options.js';
 
 /** A placement, with the id if init() was given a UniqueId. */
 type GivenPlacement = ThreadPlacement & { readonly id?: UniqueId };

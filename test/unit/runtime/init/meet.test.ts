@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { hostname } from 'node:os';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { UniqueId } from '../../../../src/runtime/bootstrap/unique-id.js';
-import { init } from '../../../../src/runtime/communicator/init.js';
+import { init } from '../../../../src/runtime/init/init.js';
 import { localMeetingPoint } from '../../../../src/runtime/launch/meeting-point.js';
 
 beforeEach(() => {
