@@ -235,7 +235,7 @@ async function between(
   { output_file: path }: CommandOptions,
   work: (comm: Communicator, print: (text: string) => void, file: ((text: string) => void) | undefined) => Promise<number>,
 ): Promise<number> {
-  const { init } = await import('../../runtime/communicator/init.js');
+  const { init } = await import('../../runtime/init/init.js');
   const { fileWriter } = await import('../../perf/report.js');
   const print = rank === 0 ? resultsPrinter() : () => undefined;
   const file = rank === 0 && path !== undefined ? fileWriter(path) : undefined;

@@ -19,7 +19,7 @@ import {
 import { hypothesesFor } from '../../planner/expect/hypotheses.js';
 import type { Results } from '../../planner/expect/measured.js';
 import { wouldTell } from '../../planner/expect/would-tell.js';
-import { unmeasuredText } from '../../planner/simulate/interval.js';
+import { unmeasuredText } from '../../planner/simulate/unmeasured.js';
 import { readResults } from '../../planner/expect/results.js';
 import type { ChangeableCluster } from '../../planner/plan/changed-cluster.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';

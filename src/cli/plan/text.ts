@@ -11,7 +11,7 @@ import { type GraphOverview, type HostOverview, type Overview, type RingOverview
 import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/format.js';
 import type { WindowRow } from '../../planner/plan/overview/windows.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
-import { unmeasuredText } from '../../planner/simulate/interval.js';
+import { unmeasuredText } from '../../planner/simulate/unmeasured.js';
 import type { Finding } from '../../planner/topology/doctor/finding.js';
 import { formatGBps } from '../../planner/topology/format.js';
 import { describeNoSymmetric, windowsText } from '../../planner/tuning/symmetric/reasons.js';

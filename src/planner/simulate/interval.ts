@@ -1,4 +1,4 @@
-import { type ScheduledCollective, scheduledCollectives } from '../schedule/schedule.js';
+import type { ScheduledCollective } from '../schedule/schedule.js';
 import type { Environment } from './environment.js';
 import { type Distance, distanceOf, type MeasuredKinds, measuredKinds, type SizeClass, sizeClassOf } from './measured-calls.js';
 
@@ -149,24 +149,6 @@ function furtherOf({ nHosts, network, launch, isArm, hostsOfDomain }: Predicted)
     },
   ];
   return all.filter(({ isSo }) => isSo);
-}
-
-/**
- * `the fit has no measurement of AllGather, SendRecv between hosts with A100; of the network plugin efa: intervals are wider`;
- * undefined where everything was measured.
- */
-export function unmeasuredText(unmeasured: readonly string[]): string | undefined {
-  if (unmeasured.length === 0) return undefined;
-  // Collectives with the same rest share it.
-  const byRest = new Map<string, Set<string>>();
-  for (const words of unmeasured) {
-    const [first = '', ...rest] = words.split(' ');
-    const isCollective = scheduledCollectives.some((name) => name === first);
-    const key = isCollective ? rest.join(' ') : words;
-    byRest.set(key, (byRest.get(key) ?? new Set()).add(isCollective ? first : ''));
-  }
-  const parts = [...byRest].map(([rest, names]) => [[...names].join(', '), rest].filter((part) => part !== '').join(' '));
-  return `the fit has no measurement of ${parts.join('; of ')}: intervals are wider`;
 }
 
 function boundsOf([least, most]: readonly [least: number, most: number]): Bounds {

@@ -11,7 +11,7 @@ import { capitalized, formatBytes, formatRate, formatTime, formatWay, limitText 
 import { linkKindNames } from '../../planner/plan/overview/fullest-link.js';
 import type { GraphOverview, HostOverview, Overview, RingOverview } from '../../planner/plan/overview/overview.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
-import { unmeasuredText } from '../../planner/simulate/interval.js';
+import { unmeasuredText } from '../../planner/simulate/unmeasured.js';
 import { charts, narrowCharts } from '../choice/charts.js';
 import { windowsPicture } from '../choice/windows.js';
 import { escape } from '../draw/markup.js';

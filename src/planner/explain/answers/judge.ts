@@ -1,5 +1,5 @@
 import { wouldTell } from '../../expect/would-tell.js';
-import { unmeasuredText } from '../../simulate/interval.js';
+import { unmeasuredText } from '../../simulate/unmeasured.js';
 import { counted } from '../../../counted.js';
 import { hypothesesFor } from '../../expect/hypotheses.js';
 import { type ExpectedTable, type TriedHypothesis, tryHypothesis } from '../../expect/expect.js';

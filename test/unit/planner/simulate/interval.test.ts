@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { defaultParameters, machine, prepareCluster, simulatorOf } from '../../../../src/planner/index.js';
 import type { ScheduledCollective } from '../../../../src/planner/schedule/schedule.js';
-import { unmeasuredText } from '../../../../src/planner/simulate/interval.js';
+import { unmeasuredText } from '../../../../src/planner/simulate/unmeasured.js';
 
 const MiB = 2 ** 20;
 
