@@ -32,9 +32,10 @@ export class VirtualNetwork {
     return random.chance(0.02) ? 5 * random.next() : 0.02 + 0.2 * random.next();
   }
 
-  /** Lets nothing pass from one rank to another until a time. */
+  /** Lets nothing pass from one rank to another until a time, or longer if it is closed for longer already. */
   closeWay(from: number, to: number, untilMs: number): void {
-    this.#closedWays.set(`${from} ${to}`, untilMs);
+    const way = `${from} ${to}`;
+    this.#closedWays.set(way, Math.max(untilMs, this.#closedWays.get(way) ?? 0));
   }
 
   /** Time at which packets pass again; undefined if they pass now. */

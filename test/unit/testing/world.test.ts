@@ -276,6 +276,20 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
       recovers: true,
     },
   ],
+  [
+    'the world ended a long cut with a short one of the same way, and let what had been sent before wait on',
+    {
+      seed: 1_410_414,
+      nRanks: 4,
+      hosts: 2,
+      calls: barrier,
+      faults: [
+        { kind: 'partition', from: 2, to: 0, bothWays: true, atMs: 133, forMs: 1e9 },
+        { kind: 'partition', from: 3, to: 0, bothWays: true, atMs: 875, forMs: 100 },
+      ],
+      recovers: true,
+    },
+  ],
 ];
 
 it('warns of nothing where many ranks agree after a death', async () => {
