@@ -102,7 +102,7 @@ describe('results in a log of a board with NVSwitches', () => {
   });
 
   it('that an explanation fits name it', () => {
-    const [finding] = checkExpected(modelOf('NVIDIA H100 80GB HBM3', 240));
+    const [finding] = checkExpected(modelOf('NVIDIA H100 80GB HBM3', 220));
     expect(finding?.cause).toBe('these times fit best: half of the NVLinks are down');
   });
 
