@@ -121,7 +121,6 @@ export class PeerCalls<Buffer> {
     try {
       await this.#peers.reached(() => false);
       this.#peers.closeOpened();
-      this.#checkFailure();
       await this.#comm.barrier();
       this.#peers.freeRetired();
     } catch {
@@ -284,17 +283,11 @@ export class PeerCalls<Buffer> {
   async #pass(point: PeerPoint, isQueued: boolean, exchange: () => Promise<unknown>): Promise<void> {
     this.#peers.mark(point);
     if (!isQueued) await this.#reached();
-    this.#checkFailure();
     await exchange();
   }
 
   async #reached(): Promise<void> {
     await this.#peers.reached(() => this.#failure !== undefined);
-    this.#checkFailure();
-  }
-
-  /** Throws if a rank has failed: the communicator may allow calls still, which the others would take for calls of theirs. */
-  #checkFailure(): void {
     if (this.#failure !== undefined) throw this.#failure;
   }
 }

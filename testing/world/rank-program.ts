@@ -32,6 +32,7 @@ export class RankProgram {
   survived: number | Outcome | undefined;
   isDone = false;
   readonly broken: string[] = [];
+  #knowsFailure = false;
 
   constructor(
     readonly world: World,
@@ -71,16 +72,19 @@ export class RankProgram {
     const onWarning = (text: string): void => world.note(rank, `warning: ${text}`);
     const comm = await this.#timed('init', limits.initMs, () => this.init({ rank, nRanks: job.nRanks, commId, env, onWarning }));
     first.comm = comm;
+    void comm.failed.then(() => (this.#knowsFailure = true));
     for (const [number, { kind, count, pauseMs }] of job.calls.entries()) {
       if (pauseMs > 0) await new Promise<void>((resolve) => void world.after(pauseMs * world.random.next(), rank, resolve));
       const odd = job.faults.find((fault) => fault.kind === 'odd call' && fault.rank === rank && fault.call === number);
       const makes = odd?.kind === 'odd call' ? odd.makes : kind;
-      if (makes === undefined)
-        await this.#timed(`call ${number}: another`, limits.callMs, () => comm.allReduce(new Float64Array(3)));
-      else
-        await this.#checked(`call ${number}: ${makes} of ${count}`, makes === 'split' ? limits.initMs : limits.callMs, () =>
-          makeCall(comm, { kind: makes, count }, number),
-        );
+      await this.#refusedAfterFailure(async () => {
+        if (makes === undefined)
+          await this.#timed(`call ${number}: another`, limits.callMs, () => comm.allReduce(new Float64Array(3)));
+        else
+          await this.#checked(`call ${number}: ${makes} of ${count}`, makes === 'split' ? limits.initMs : limits.callMs, () =>
+            makeCall(comm, { kind: makes, count }, number),
+          );
+      });
     }
     await this.#timed('close', limits.callMs, () => comm.close());
   }
@@ -101,6 +105,20 @@ export class RankProgram {
     }
     for (const each of [rest, comm])
       if (each !== undefined) await this.#timed('close', limits.callMs, () => each.close().catch(() => undefined));
+  }
+
+  /** Makes a call, which must end at once with an error if `comm.failed` has resolved before. */
+  async #refusedAfterFailure(call: () => Promise<void>): Promise<void> {
+    const { nowMs } = this.world;
+    const isRefused = this.#knowsFailure;
+    let hasFailed = true;
+    try {
+      await call();
+      hasFailed = false;
+    } finally {
+      if (isRefused && !(hasFailed && this.world.nowMs === nowMs))
+        this.broken.push(`rank ${this.rank}: ${this.current?.name ?? ''} began after comm.failed had resolved`);
+    }
   }
 
   async #checked(name: string, limitMs: number, call: () => Promise<string | undefined>): Promise<void> {

@@ -101,8 +101,8 @@ export class Communicator extends MessageCalls {
   /** The algorithm of large all-reduces. */
   readonly algorithm: Algorithm;
   /**
-   * Resolves with the reason once the communicator has failed on this rank, or another rank of it has died or failed: before
-   * the next call fails with it, if the event loop turns. It never rejects, stays pending after an orderly close(), and does
+   * Resolves with the reason once the communicator has failed on this rank, or another rank of it has died or failed, if the
+   * event loop turns. Calls that begin later throw the reason. It never rejects, stays pending after an orderly close(), and does
    * not keep the process alive: in Node.js, a rank that only awaits it exits with code 13.
    */
   readonly failed: Promise<TcclError>;
@@ -644,7 +644,7 @@ export class Communicator extends MessageCalls {
   }
 
   #refuse(call: string): never {
-    const failure = this.#life.ending.reason;
+    const failure = this.#life.refusal();
     if (failure !== undefined) throw addCallerFrames(failure);
     throw addCallerFrames(
       new InvalidUsageError('CLOSED', `${call}: rank ${this.rank} has closed the communicator`, { rank: this.rank }),

@@ -45,7 +45,7 @@ export class Lifecycle {
   #newsWatch: Timer | undefined;
   #closing: Promise<void> | undefined;
   #hasLeft = false;
-  /** False once the communicator has failed or is being closed. A field, because each call reads it. */
+  /** False once a rank of the communicator has failed, or it is being closed. A field, because each call reads it. */
   isUsable = true;
 
   constructor(parts: CommunicatorParts) {
@@ -78,9 +78,19 @@ export class Lifecycle {
     return this.#hasLeft;
   }
 
-  /** Resolves with the reason once the communicator has failed, or another rank of it has. */
+  /** Resolves with the reason once the communicator has failed, or another rank of it has. Later calls are refused. */
   whenFailed(): Promise<TcclError> {
     return this.#news.whenEnded();
+  }
+
+  /**
+   * The reason for which a call is refused; undefined if this rank has closed the communicator before. If another rank has failed
+   * and no call is pending, the communicator ends.
+   */
+  refusal(): TcclError | undefined {
+    const news = this.isClosing ? undefined : this.#news.reason;
+    if (this.ending.reason !== undefined || news === undefined) return this.ending.reason;
+    return this.#isPending ? news : this.fail(news);
   }
 
   get #isPending(): boolean {
@@ -175,11 +185,12 @@ export class Lifecycle {
   }
 
   /**
-   * Handles the failure of another rank. Its data may still be in flight, so only a call without progress ends with this error,
-   * whichever ranks it waits for.
+   * Handles the failure of another rank. Its data may still be in flight, so a call under way ends with this error only if it
+   * makes no progress, whichever ranks it waits for. No call begins any more: other ranks could take it for one of theirs.
    */
   #failSoon(error: Error): void {
     if (this.ending.reason !== undefined || this.#newsWatch !== undefined) return;
+    this.isUsable = false;
     this.#news.end(this.#placed(error));
     const { engine, pointToPoint } = this.#parts;
     let stepsBefore = -1;

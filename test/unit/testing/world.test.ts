@@ -49,6 +49,16 @@ it.each([1, 3])('ends calls that do not match at once where one is split or wind
   expect(others).toEqual([]);
 });
 
+it.each([1, 3])('refuses every kind of call once comm.failed has resolved, on %i hosts', async (hosts) => {
+  for (const kind of kinds) {
+    const calls = [...barrier, { kind, count: 10, pauseMs: 2000 }];
+    const faults: Fault[] = [{ kind: 'crash', rank: 2, atMs: 700 }];
+    const { broken, trace } = await runJob({ seed: 6, nRanks: 4, hosts, calls, faults, recovers: false }, await code);
+    const failed = trace.filter(({ text }) => text.startsWith(`call 1: ${kind}`) && text.includes(' failed: RANK_DIED'));
+    expect([kind, broken, failed.length]).toEqual([kind, [], 3]);
+  }
+});
+
 it('names the rank that receives a message where the others split, open a window or make a barrier', async () => {
   const named = new Set<string>();
   for (const kind of ['split', 'window', 'barrier'] as const)
