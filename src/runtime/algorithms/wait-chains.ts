@@ -122,10 +122,15 @@ export class WaitChains {
     return words && describeReport(words);
   }
 
+  /** The operation in which an awaited rank waits, or its last call, if its last report is recent. */
+  activityOf(rank: number): Activity | undefined {
+    const words = this.#recentWords(rank);
+    return words && decodeActivity(words);
+  }
+
   /** True if an awaited rank, by its last report, waits in a call that all ranks make. */
   isInCallOfAll(rank: number): boolean {
-    const words = this.#recentWords(rank);
-    const kind = words && decodeActivity(words)?.kind;
+    const kind = this.activityOf(rank)?.kind;
     return kind === 'collective' || kind === 'outOfBand';
   }
 

@@ -300,6 +300,16 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
       recovers: true,
     },
   ],
+  [
+    'calls of two algorithms that do not match ended with TIMEOUT, because no message of one met the other',
+    {
+      seed: 1_410_443,
+      nRanks: 5,
+      calls: [barrier[0]!, { kind: 'broadcast', count: 1, pauseMs: 0 }, barrier[0]!],
+      faults: [{ kind: 'odd call', rank: 4, call: 2, makes: 'broadcast' }],
+      recovers: false,
+    },
+  ],
 ];
 
 it('warns of nothing where many ranks agree after a death', async () => {

@@ -293,12 +293,25 @@ export class Exchange implements Outputs {
     return this.#sequence === 0 ? undefined : decodeCall(this.#code, this.#root, this.#count);
   }
 
-  /** Reports to all ranks that may wait for this one that it waits, and in which operation. */
+  /**
+   * Reports to all ranks that may wait for this one that it waits, and in which operation.
+   * @throws InvalidUsageError `CALL_MISMATCH` if a rank that it waits for waits in another call
+   */
   reportWait(limitMs: number, activity: Activity): readonly number[] {
     const report = this.#waitChains.look(this.#awaited(), limitMs, activity);
     for (const connection of this.#all()) connection.reportWait(report);
     this.requested.ask(this.awaitedRanks());
+    if (activity.kind === 'collective') this.#compareWaits(activity);
     return report;
+  }
+
+  /** Compares calls with one number: those of two algorithms may wait for each other without messages on a common connection. */
+  #compareWaits({ number, call }: Extract<Activity, { readonly call: Call }>): void {
+    for (const rank of this.awaitedRanks()) {
+      const theirs = this.#waitChains.activityOf(rank);
+      if (theirs?.kind !== 'collective' || theirs.number !== number || describeCall(theirs.call) === describeCall(call)) continue;
+      throw callMismatch({ rank: this.rank, call, number }, { rank, call: theirs.call, number });
+    }
   }
 
   /** See Engine. */
