@@ -36,7 +36,7 @@ describe.each(['darwin', 'win32'])('on %s, without koffi and /proc', (platform) 
     expect(await run.finished).toMatchObject({ code: 130, stderr: '' });
 
     const failing = `if (process.env.TCCL_RANK === '1') process.exit(3); ${rank}`;
-    const failed = node(platform, cliPath, 'run', '-n', '2', '--grace', '0.1', '--', process.execPath, '-e', failing);
+    const failed = node(platform, cliPath, 'run', '-n', '2', '--', process.execPath, '-e', failing);
     expect(await failed.finished).toMatchObject({
       code: 3,
       stderr: 'tccl run: rank 1 exited with code 3; ending the other ranks\n',
