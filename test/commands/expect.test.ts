@@ -38,6 +38,17 @@ describe('tccl expect', () => {
     expect(stdout).toMatch(/^dgx-h100 {2}NCCL 2\.30\.7, calls of one process\n\nAllReduce\n[^]*As expected: 3 of 3 rows\.\n$/);
   });
 
+  it('names the sizes of slow rows where a table is as expected', async () => {
+    const times = [3900, 7700, 30_200, 48_000, 62_300];
+    const sizes = [2 ** 30, 2 ** 31, 2 ** 33, 1.5 * 2 ** 33, 2 ** 34];
+    const rows = (factors: readonly number[]) =>
+      sizes.map((bytes, index) => row(bytes, (times[index] ?? 0) * (factors[index] ?? 1)));
+    const mixed = file('mixed.txt', head('NVIDIA H100 80GB HBM3') + rows([1.5, 1.5, 1, 1, 1]).join(''));
+    const { code, stdout } = await tccl(['expect', 'dgx-h100', mixed]);
+    expect(stdout).toContain('As expected: 3 of 5 rows; slower at 1 GiB to 2 GiB: measure again.');
+    expect(code).toBe(0);
+  });
+
   it('calls results too fast that take half the time of the cluster as it is described', async () => {
     const fast = file('fast.txt', head('NVIDIA H100 80GB HBM3') + row(1073741824, 2000) + row(17179869184, 31000));
     const { code, stdout } = await tccl(['expect', 'dgx-h100', fast]);

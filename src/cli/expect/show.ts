@@ -247,7 +247,7 @@ function verdictLines(found: Found, results: readonly Results[], paint: Colors):
       ...explanationLines(found, results, paint),
     ];
   return [
-    `${paint.green('As expected')}: ${rows.length - late.length} of ${counted(rows.length, 'row')}${late.length === 0 ? '' : `; ${counted(late.length, 'slow row')} between others that are not: measure again`}.`,
+    `${paint.green('As expected')}: ${rows.length - late.length} of ${counted(rows.length, 'row')}${late.length === 0 ? '' : `; slower at ${tables.flatMap(lateSizes).join(', ')}: measure again`}.`,
   ];
 }
 
@@ -278,6 +278,19 @@ function explanationLines(
         ]),
     ...(nLeft === 0 ? [] : [`${counted(nLeft, 'explanation')} not tried, for lack of time (--seconds).`]),
   ];
+}
+
+/** Sizes of the slow and undecided rows, those in succession as `256 KiB to 4 MiB`. */
+function lateSizes({ rows }: ExpectedTable): string[] {
+  const ranges: { first: number; last: number }[] = [];
+  rows.forEach((row, index) => {
+    const range = ranges.at(-1);
+    if (!isLate(row)) return;
+    if (range?.last === index - 1) range.last = index;
+    else ranges.push({ first: index, last: index });
+  });
+  const size = (index: number) => formatBytes(rows[index]?.bytes ?? 0);
+  return ranges.map(({ first, last }) => (first === last ? size(first) : `${size(first)} to ${size(last)}`));
 }
 
 /** Number of the rows that deviate, and by what. */

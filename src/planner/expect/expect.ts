@@ -34,8 +34,8 @@ export interface ExpectedTable {
   /** Properties of the calls and the cluster that no measurement had, for which the bounds are wider. */
   readonly unmeasured: readonly string[];
   /**
-   * True if most rows of small, middle or large sizes are surely slow, as one healthy cluster in forty is. A single slow
-   * row may be an outlier.
+   * True if most rows of small, middle or large sizes are surely slow, as one healthy cluster in forty is, or if three rows
+   * in succession take twice the longest expected time. A single slow row may be an outlier.
    */
   readonly isSlow: boolean;
   /** True if it is not, though most rows of such a class are slow, or would be if calls like these had been measured. */
@@ -81,13 +81,32 @@ export function expectTable(results: Results, simulator: Simulator, environment 
       },
     ];
   });
-  const isSlow = isMostly(rows, isSurelySlow);
+  const isSlow = isMostly(rows, isSurelySlow) || inSuccession(rows, isFarSlower) >= FAR_SLOWER_ROWS;
   const isUndecided = !isSlow && isMostly(rows, isLate);
   return { collective, environment, rows, unmeasured: [...unmeasured], isSlow, isUndecided };
 }
 
 function isSurelySlow({ timeUs, expectedUs, mostUs }: ExpectedRow): boolean {
   return timeUs > expectedUs * (mostUs / expectedUs) ** SURELY;
+}
+
+/** Multiple of the longest expected time that no error of the prediction explains, and rows of it that are no outliers. */
+const FAR_SLOWER = 2;
+const FAR_SLOWER_ROWS = 3;
+
+function isFarSlower({ timeUs, mostUs }: ExpectedRow): boolean {
+  return timeUs > FAR_SLOWER * mostUs;
+}
+
+/** @returns the most rows in succession for which it holds */
+function inSuccession(rows: readonly ExpectedRow[], holds: (row: ExpectedRow) => boolean): number {
+  let most = 0;
+  let count = 0;
+  for (const row of rows) {
+    count = holds(row) ? count + 1 : 0;
+    most = Math.max(most, count);
+  }
+  return most;
 }
 
 /** @returns whether a row is slow, or would be if calls like it had been measured */

@@ -61,6 +61,24 @@ describe('expected times', () => {
     expect(table([4, 4, 1, 1, 1, 1]).isSlow).toBe(true);
   });
 
+  it('a table is slow where three rows in succession take twice the longest time, though most rows of their class do not', () => {
+    const middle = [20, 21, 22, 23, 24, 25, 26].map((power) => 2 ** power);
+    const isSlow = (slow: readonly number[]) =>
+      expectTable(
+        resultsOf(
+          'AllReduce',
+          middle.map((bytes, index) => [
+            bytes,
+            (simulator.simulate('AllReduce', bytes)?.timeUs ?? 0) * (slow.includes(index) ? 3 : 1),
+          ]),
+        ),
+        simulator,
+      ).isSlow;
+    expect(isSlow([2, 3, 4])).toBe(true);
+    expect(isSlow([2, 3])).toBe(false);
+    expect(isSlow([1, 3, 5])).toBe(false);
+  });
+
   it('a table is undecided where most rows of a class are as slow as one healthy cluster in ten', () => {
     expect(table([1, 1, 1, 1, 1.11, 1.11])).toMatchObject({ isSlow: false, isUndecided: true, unmeasured: [] });
     expect(table([1, 1, 1, 1, 1.11, 1])).toMatchObject({ isSlow: false, isUndecided: false });
