@@ -36,69 +36,6 @@ from each other (A100 left out: 1.35 to 1.7 times the predicted time below 1 MiB
 of them.
 `;
 
-/** Results that were chosen and described before tccl predicted them; not written anew. */
-export const BLIND = `## A blind test
-
-Twelve public tables of nccl-tests, none used here before, were compared on 29 November 2026 at commit 4ace6098. The cluster, the version of
-NCCL, the sizes and the times were written down before the first run of tccl. Sizes are those of 1K, 32K, 256K, 1M, 8M, 64M, 256M, 1G and 8G that a
-table has, or its last one; 5 has the five that its source gives, and 1 all that it has. Each cell has the mean of |predicted / measured - 1| below
-1 MiB, from 1 to 128 MiB, and from 128 MiB on. *Inside* counts the times in the interval of 10 to 90 %; *verdict* is that of \`tccl expect\`.
-
-| | source and machines | collective | NCCL | tccl | NCCL’s belief | inside | verdict | source says |
-|---|---|---|---|---|---|--:|---|---|
-| 1 | [li-plus](https://github.com/li-plus/playground/blob/main/cuda/nccl.md): 8 A100, \`dgx-a100\` | SendRecv | 2.18.5 ? | – / – / 16 % | none | 0 of 4 | as expected, two slow rows | nothing |
-| 2 | [KeitaW](https://github.com/KeitaW/p5-nccl-test-2024-07-19/blob/main/nccl-test-output-v2.22.3-1.log): \`aws-p5:2\` | AllReduce | 2.22.3 | 16 / 21 / 8 % | 128 / 37 / 5 % | 6 of 9 | **slow** 1.3 x at 1 to 64 MiB: sockets | nothing of a fault |
-| 3 | [dstack](https://github.com/dstackai/dstack/blob/master/examples/clusters/lambda/README.md): Lambda, \`dgx-b200:2\` | AllReduce | 2.26.2 | 18 / 15 / 8 % | 30 / 39 / 12 % | 5 of 9 | as expected | an example |
-| 4 | [Google](https://github.com/GoogleCloudPlatform/cluster-toolkit/blob/develop/examples/gke-a4/README.md): \`gcp-a4:2\` | AllGather | 2.25.1 ? | 13 / 28 / 6 % | 35 / 33 / 4 % | 6 of 9 | **slow** 1.4 x at 1 to 64 MiB: LL128 off | an example |
-| 5a | [terrificdm](https://github.com/terrificdm/p6b300-efa-deepep-nccl-testkit/blob/main/examples/report-sample.md): 2 p6-b300, \`dgx-b300:2 --network efa\` | AllToAll | 2.31.2 | – / 14 / 4 % | none | 2 of 5 | as expected | healthy |
-| 5b | the same | ReduceScatter | 2.31.2 | – / 37 / 9 % | – / 63 / 15 % | 2 of 5 | **slow** 1.5 to 1.7 x at 1 and 16 MiB: only Simple | healthy |
-| 6 | [Oracle](https://github.com/oracle-quickstart/oci-hpc-oke/blob/main/README.md), an older version: \`gb200-nvl8\` | AllReduce | 2.26.6 | 4 / 14 / 25 % | 46 / 38 / 18 % | 5 of 9 | **slow** 1.3 to 1.45 x from 64 MiB on: NVLS off | an example |
-| 7 | [CSCS](https://github.com/eth-cscs/cscs-docs/blob/main/docs/software/container-engine/guidelines-images/image-nccl-tests.md): 2 \`gh200-4\`, 200G Slingshot | AllReduce | 2.26.2 ? | 37 / 25 / 13 % | 35 / 37 / 14 % | 2 of 7 | **slow** 1.1 to 2.4 x, not explained | the right way |
-| 8 | the same without the plugin of libfabric | AllReduce | 2.26.2 ? | (77 / 92 / 96 %) | (83 / 94 / 95 %) | (0 of 7) | slow 2 to 26 x: first sockets | the plugin is missing |
-| 9 | [schmaustech](https://github.com/schmaustech/nvidia-tools-image/blob/main/README.md): 2 \`dgx-h200\`, one NIC, Ring | AllReduce | 2.27.3 | 59 / 51 / 89 % | 13 / 61 / 93 % | 2 of 9 | as expected, though 0.5 x | an example |
-| 10 | the same: 2 hosts, each one L40S and one 400G NIC, Ring | AllReduce | 2.27.3 | 36 / 54 / 57 % | 31 / 57 / 67 % | 2 of 9 | slow 2.4 x: fabric | an example |
-| 11 | [chlc](https://blog.chlc.cc/p/rtx4090-gpudirect-p2p-unlocked): 8 RTX 4090 without P2P, by their topology matrix | AllReduce | 2.21.5 ? | 22 / 12 / 3 % | 40 / 3 / 3 % | 5 of 7 | as expected | before a patch, healthy |
-| | all but 8, by row | | | 26 / 27 / 23 % | 45 / 40 / 29 % | 37 of 82 | | |
-| | all but 8, 9 and 10 | | | 18 / 20 / 11 % | 52 / 34 / 11 % | 33 of 64 | | |
-
-A version with ? is assumed. What it shows:
-
-- **Intervals are too narrow.** Half of the times lie inside, where eight of ten should: each table is of a machine, a network or a collective with
-  few or no measurements here.
-- **False alarms.** \`tccl expect\` calls five tables slow (2, 4, 5b, 6, 7) whose sources know no fault, mostly for 1 to 64 MiB between hosts, where
-  tccl predicts a fifth to a third too little time. On networks without measurements here, its verdict can be trusted from 256 MiB on.
-- **What it then names first** is wrong for 2, as 480 GB/s do not pass sockets, and for 6, as 841 GB/s are more than rings reach. For 4 and 5b it may be
-  right: plugins of the providers can turn protocols off. The sources do not say whether they did.
-- **The known fault** (8) is found, and what follows from it, sockets on one slow interface, is named first.
-- **NCCL’s belief**, on the rows where it has one, is 1.7 to 2.8 times as far off as tccl below 1 MiB, 1.4 to 1.6 times from 1 to 128 MiB, and as good
-  from 128 MiB on.
-- **9 does not describe what ran.** A ring over two hosts with one 400G NIC each cannot reach 92 GB/s; a tree can, with the 49 GB/s that a NIC carries.
-  In a second run without \`NCCL_ALGO\` tccl is off by 16 / 28 / 5 %, NCCL’s belief by 25 / 14 / 23 %, and 4 of 9 are inside.
-  Since this test \`tccl expect\` calls such results too fast, not as expected; no other row of the table changes by that.
-- **10 has an unknown cause**: 8 GB/s with a NIC of 50. A GPU and a NIC at different root ports or an IOMMU may do that; the source says nothing.
-- **GB200** (6): NVLink SHARP over two trays gives 670 to 840 GB/s from 256 MiB on, where tccl expects 910 to 1080.
-- **A100** (1): 512 MiB and 1 GiB take 1.2 times the time; the 128 MiB of the source are slow beside its 256 MiB, yet below tccl’s time.
-- The descriptions of 5 (the catalogue has no p6-b300), 7 and 10 were guesses. They were not changed after the run.
-
-The same tables, later that day, with intervals that come from [what fits left out](simulate.md#intervals) and a verdict that follows them. None of these
-tables is in them, but they were looked at, so this is no blind test. Inside: 59 of 82 (37 before), without 9 and 10, which are described wrongly or slow for an unknown cause, 55 of 64 (33).
-
-| | inside | verdict | explanations |
-|---|--:|---|---|
-| 1 | 3 of 4 | as expected, two rows are unsure | |
-| 2 | 9 of 9 | cannot tell: nobody measured EFA | none |
-| 3 | 9 of 9 | as expected | |
-| 4 | 7 of 9 | cannot tell: nobody measured Blackwell between hosts | LL128 off |
-| 5a | 5 of 5 | as expected | |
-| 5b | 4 of 5 | cannot tell: Blackwell between hosts, EFA | none |
-| 6 | 6 of 9 | cannot tell: an NVLink domain of two hosts | none |
-| 7 | 5 of 7 | cannot tell: hosts with Arm CPUs | none |
-| 8 | (0 of 7) | slow | sockets on one slow interface |
-| 9 | 2 of 9 | too fast | |
-| 10 | 2 of 9 | slow | fabric, PCIe at Gen3 |
-| 11 | 7 of 7 | as expected | |
-`;
-
 export const METHOD = `## The estimate of published results
 
 For published results of nccl-tests, the bus bandwidth in GB/s three times:
