@@ -79,13 +79,15 @@ function judgePhase(/** @type {Failure} */ failure, /** @type {readonly Record_[
       ),
     );
   const furthest = Math.max(...records.map(({ member }) => stepOf(member)));
+  // On a busy machine, a limit may end a call before anything has failed.
+  const order = stepOf(failure.victim) < failure.step ? 'before' : 'after';
   for (const { member, failed, after } of records) {
     const told = failed ?? after;
     if (told === undefined) continue;
     const problem = judgeError(failure, member === failure.victim, (rank) => stepOf(rank) < furthest, told);
     if (problem !== undefined)
       found.push(
-        `rank ${member} ${failed === undefined ? 'in its next call' : 'in its call'}: ${problem}, after ${failure.kind} of rank ${failure.victim}: ${JSON.stringify(told)}`,
+        `rank ${member} ${failed === undefined ? 'in its next call' : 'in its call'}: ${problem}, ${order} ${failure.kind} of rank ${failure.victim}: ${JSON.stringify(told)}`,
       );
   }
   const [first, ...others] = records.flatMap(({ members }) => (members === undefined ? [] : [String(members)]));
