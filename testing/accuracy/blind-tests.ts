@@ -103,5 +103,6 @@ What it shows:
 - **14**: a driver that allows GeForce cards P2P cannot be described.
 
 Mended after the test, so no part of the numbers above: below 128 MiB, intervals with a network plugin are wider (5 becomes «cannot tell»); three rows in succession that take twice the longest expected
-time make a table slow (9); a table that is as expected names the sizes of its slow rows, instead of calling these «between others» (16: 256 KiB to 4 MiB).
+time make a table slow (9); a table that is as expected names the sizes of its slow rows, instead of calling these «between others» (16: 256 KiB to 4 MiB); one host that NCCL
+counts as two nodes has the intervals of one host (15, which was said to lack measurements «between hosts»).
 `;

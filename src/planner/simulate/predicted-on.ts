@@ -12,7 +12,8 @@ export function predictedOf(
   const systems = [...machines.values()].map(({ system }) => system);
   return {
     compCap: minCompCap,
-    nHosts: nodes.nNodes,
+    // A host may count as several nodes.
+    nHosts: new Set(nodes.rankBase).size,
     gpusPerHost: maxLocalRanks,
     hasNvlink:
       graphs.ring.typeIntra <= PathType.NVB && systems.every(({ links }) => links.type.some((type) => type === LinkType.NVL)),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { defaultParameters, machine, prepareCluster, simulatorOf } from '../../../../src/planner/index.js';
+import { defaultParameters, machine, planPrepared, prepareCluster, simulatorOf } from '../../../../src/planner/index.js';
+import { applyOverrides } from '../../../../src/planner/plan/overrides.js';
 import type { ScheduledCollective } from '../../../../src/planner/schedule/schedule.js';
 import { unmeasuredText } from '../../../../src/planner/simulate/unmeasured.js';
 
@@ -66,6 +67,17 @@ describe('the interval of a prediction', () => {
       else expect(found.width, name).toBeCloseTo(found.usual, 9);
     }
     expect(intervalsOf('dgx-b200', 2, { network: 'efa' }).width).toBeGreaterThan(intervalsOf('dgx-b200', 2).width);
+  });
+
+  it('is that of one host where NCCL counts it as several nodes', () => {
+    const root = machine('pcie-8-rtx4090');
+    const prepared = prepareCluster(
+      { hosts: [{ machine: applyOverrides(root, { gpus: [0, 4] }), count: 1 }] },
+      defaultParameters,
+    );
+    expect(planPrepared(prepared, defaultParameters).nodes.nNodes).toBe(2);
+    const { unmeasured } = simulatorOf(prepared, defaultParameters).interval('Broadcast', MiB);
+    expect(unmeasured).toEqual(['calls on GPUs of compute capability 8.9']);
   });
 
   it('says in one sentence what was not measured', () => {
