@@ -31,19 +31,24 @@ export class ObjectChain<T> implements CallChain {
   }
 
   next(): QueuedCall | undefined {
-    for (const { piece, bytes } of this.#held) {
-      if (piece.length === bytes) continue;
-      throw namingCall(
-        new InvalidArgumentError(
-          'BUFFER_DETACHED',
-          `${this.call}: the memory of a typed array in the value was transferred or resized away before it was sent; keep it until the call has ended`,
-        ),
-      );
-    }
     const { value, done } = this.#exchange.next();
-    if (done !== true) return value;
+    if (done !== true) {
+      this.#checkHeld();
+      return value;
+    }
+    // Everything was sent, so what happens to the arrays from now on concerns no rank.
     this.#result = value;
     return undefined;
+  }
+
+  #checkHeld(): void {
+    if (this.#held.every(({ piece, bytes }) => piece.length === bytes)) return;
+    throw namingCall(
+      new InvalidArgumentError(
+        'BUFFER_DETACHED',
+        `${this.call}: the memory of a typed array in the value was transferred or resized away before it was sent; keep it until the call has ended`,
+      ),
+    );
   }
 
   arrays(): Uint8Array[] {
