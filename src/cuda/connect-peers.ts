@@ -1,3 +1,4 @@
+import type { PeerPoint } from '../devices/memory.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import { CudaContext } from '../runtime/device/cuda/context.js';
 import { IPC_BYTES, type Driver } from '../runtime/device/cuda/functions.js';
@@ -13,18 +14,17 @@ export interface CudaTransport {
   readonly reason: string;
 }
 
-/** A rank's record, in bytes: its state, GPU, events, and memory to try with, as text its process. */
-const fields = {
-  isAble: 0,
-  ordinal: 4,
-  ready: 8,
-  done: 16,
-  readyHandle: 24,
-  doneHandle: 24 + IPC_BYTES,
-  memory: 24 + 2 * IPC_BYTES,
-  process: 24 + 3 * IPC_BYTES,
-  end: 24 + 4 * IPC_BYTES,
-} as const;
+/** Things of a rank that others open. */
+interface Offer {
+  /** Tells processes of a host apart. */
+  readonly process: string;
+  /** Of its GPU. */
+  readonly ordinal: number;
+  readonly events: PeerEvents;
+  readonly eventHandles: Readonly<Record<PeerPoint, Uint8Array>>;
+  /** Memory to try with. */
+  readonly memoryHandle: Uint8Array;
+}
 
 const TRIAL_BYTES = 256;
 
@@ -47,23 +47,20 @@ export async function connectPeers(
   if (nRanks > MAX_OPERANDS) return viaHost(`there are ${nRanks} ranks, and kernels combine the data of ${MAX_OPERANDS}`);
   const trial = new Trial(context);
   if (!isAllowed) trial.refusal = 'TCCL_P2P_DISABLE=1';
-  const own = new DataView(new ArrayBuffer(fields.end));
-  trial.attempt(() => trial.offer(own));
-  own.setUint32(fields.isAble, Number(trial.refusal === undefined), true);
-  const all = new Uint8Array(fields.end * nRanks);
-  await comm.allGather(new Uint8Array(own.buffer), all);
-  const views = Array.from({ length: nRanks }, (_, each) => new DataView(all.buffer, each * fields.end, fields.end));
+  const offers = await comm.allGatherObject(trial.attempt(() => trial.offer()));
   const peers: (CudaPeer | undefined)[] = new Array<undefined>(nRanks).fill(undefined);
-  if (views.every((view) => view.getUint32(fields.isAble, true) === 1))
-    for (const [each, view] of views.entries()) if (each !== rank) peers[each] = trial.attempt(() => trial.open(view, own));
+  if (!offers.includes(undefined))
+    for (const [each, offer] of offers.entries())
+      if (each !== rank && offer !== undefined) peers[each] = trial.attempt(() => trial.open(offer));
   // Now no rank has the other ranks' memory open any more.
-  const first = await comm.allReduce(trial.refusal === undefined ? nRanks : rank, 'min');
-  const events = trial.end(first === nRanks);
+  const refusals = await comm.allGatherObject(trial.refusal);
+  const first = refusals.findIndex((refusal) => refusal !== undefined);
+  const events = trial.end(first < 0);
   if (events !== undefined) {
     const reason = "the ranks are on one host, and their GPUs reach each other's memory";
     return { peers: new CudaPeers(context, program, events, peers, free), transport: { name: 'peers', reason } };
   }
-  return viaHost(`rank ${first}: ${await comm.broadcastObject(trial.refusal ?? '', first)}`);
+  return viaHost(`rank ${first}: ${refusals[first]}`);
 }
 
 /** Memory and events that a rank offers to others and opens of theirs, until all know if everything worked. */
@@ -89,46 +86,44 @@ class Trial {
     }
   }
 
-  /** Writes a record with memory and events of this rank's. */
-  offer(record: DataView): void {
+  /** Makes memory and events of this rank's. */
+  offer(): Offer {
     const context = this.#context;
-    const bytes = new Uint8Array(record.buffer);
     const [ready, done] = [this.#makeEvent(), this.#makeEvent()];
-    this.#own = { ready, done };
+    const events = (this.#own = { ready, done });
     const out = new BigUint64Array(1);
     this.#call('cuMemAlloc', (driver) => driver.cuMemAlloc_v2(out, TRIAL_BYTES));
     const memory = (this.#memory = out[0] ?? 0n);
-    record.setUint32(fields.ordinal, context.ordinal, true);
-    record.setBigUint64(fields.ready, ready, true);
-    record.setBigUint64(fields.done, done, true);
-    for (const [event, at] of [
-      [ready, fields.readyHandle],
-      [done, fields.doneHandle],
-    ] as const)
-      this.#call('cuIpcGetEventHandle', (driver) => driver.cuIpcGetEventHandle(bytes.subarray(at, at + IPC_BYTES), event));
-    bytes.set(memoryHandle(context, memory), fields.memory);
-    new TextEncoder().encodeInto(`${process.pid} ${linkOf('/proc/self/ns/pid') ?? ''}`, bytes.subarray(fields.process));
+    const handleOf = (event: bigint): Uint8Array => {
+      const handle = new Uint8Array(IPC_BYTES);
+      this.#call('cuIpcGetEventHandle', (driver) => driver.cuIpcGetEventHandle(handle, event));
+      return handle;
+    };
+    return {
+      process: thisProcess(),
+      ordinal: context.ordinal,
+      events,
+      eventHandles: { ready: handleOf(ready), done: handleOf(done) },
+      memoryHandle: memoryHandle(context, memory),
+    };
   }
 
   /** Opens another rank's events, and memory to see that it works. */
-  open(record: DataView, own: DataView): CudaPeer {
+  open({ process, ordinal, events, eventHandles, memoryHandle }: Offer): CudaPeer {
     const context = this.#context;
-    if (textIn(record) === textIn(own)) {
-      const ordinal = record.getUint32(fields.ordinal, true);
+    if (process === thisProcess()) {
       if (ordinal !== context.ordinal) this.#enable(ordinal);
-      const events = { ready: record.getBigUint64(fields.ready, true), done: record.getBigUint64(fields.done, true) };
       return { isThread: true, events };
     }
-    const handleAt = (at: number): Uint8Array => new Uint8Array(record.buffer, record.byteOffset + at, IPC_BYTES).slice();
-    const memory = openMemory(context, handleAt(fields.memory));
+    const memory = openMemory(context, memoryHandle);
     this.#call('cuIpcCloseMemHandle', (driver) => driver.cuIpcCloseMemHandle(memory));
-    const out = new BigUint64Array(1);
-    const openEvent = (at: number): bigint => {
-      this.#call('cuIpcOpenEventHandle', (driver) => driver.cuIpcOpenEventHandle(out, { reserved: handleAt(at) }));
+    const openEvent = (reserved: Uint8Array): bigint => {
+      const out = new BigUint64Array(1);
+      this.#call('cuIpcOpenEventHandle', (driver) => driver.cuIpcOpenEventHandle(out, { reserved }));
       this.#events.push(out[0] ?? 0n);
       return out[0] ?? 0n;
     };
-    return { isThread: false, events: { ready: openEvent(fields.readyHandle), done: openEvent(fields.doneHandle) } };
+    return { isThread: false, events: { ready: openEvent(eventHandles.ready), done: openEvent(eventHandles.done) } };
   }
 
   /** Frees the memory, and all events where not all ranks could connect. Returns this rank's events where they could. */
@@ -171,6 +166,6 @@ class Trial {
   }
 }
 
-function textIn(record: DataView): string {
-  return new TextDecoder().decode(new Uint8Array(record.buffer, record.byteOffset + fields.process, IPC_BYTES));
+function thisProcess(): string {
+  return `${process.pid} ${linkOf('/proc/self/ns/pid') ?? ''}`;
 }

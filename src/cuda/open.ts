@@ -6,7 +6,7 @@ import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 import { checkOptionNames } from '../option-names.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import { chooseDevice, CudaContext, countDevices } from '../runtime/device/cuda/context.js';
-import { UUID_BYTES, type Driver } from '../runtime/device/cuda/functions.js';
+import type { Driver } from '../runtime/device/cuda/functions.js';
 import { loadDriver } from '../runtime/device/cuda/load.js';
 import type { TypedArray } from '../runtime/device/types.js';
 import { flag } from '../runtime/launch/environment.js';
@@ -128,14 +128,10 @@ function noStream(stream: bigint, cause: unknown): InvalidArgumentError {
 
 /** Throws on all ranks if two have one GPU, and a rank forbade that. */
 async function checkShared(comm: Communicator, context: CudaContext, isExclusive: boolean): Promise<void> {
-  const bytes = UUID_BYTES + 1;
-  const all = new Uint8Array(comm.nRanks * bytes);
-  await comm.allGather(Uint8Array.of(...context.uuid, Number(isExclusive)), all);
-  const ranks = Array.from({ length: comm.nRanks }, (_, rank) => all.subarray(rank * bytes, (rank + 1) * bytes));
-  if (!ranks.some((of) => of[UUID_BYTES] === 1)) return;
+  const all = await comm.allGatherObject({ uuid: context.uuid.join(), isExclusive });
+  if (!all.some((rank) => rank.isExclusive)) return;
   const seen = new Map<string, number>();
-  for (const [rank, of] of ranks.entries()) {
-    const uuid = of.subarray(0, UUID_BYTES).join();
+  for (const [rank, { uuid }] of all.entries()) {
     const other = seen.get(uuid);
     if (other !== undefined) {
       throw new InvalidUsageError(

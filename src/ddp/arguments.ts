@@ -1,5 +1,6 @@
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, TcclError } from '../errors.js';
+import { checkComm } from '../runtime/communicator/check-comm.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import { dataTypeOf, type NumericArray } from '../runtime/device/types.js';
 import { formOf, type ParameterForm } from './buckets.js';
@@ -24,14 +25,6 @@ export function entriesOf<Tensor>(
   throw new InvalidArgumentError(
     'ARGUMENT_TYPE',
     `${call}: pass a communicator and its parameters by name, as in ${example}, not ${isEmpty ? '{}' : describeValue(parameters)} as parameters`,
-  );
-}
-
-export function checkComm(call: string, comm: Communicator, example: string): void {
-  if (typeof (comm as Partial<Communicator> | undefined | null)?.allGatherObject === 'function') return;
-  throw new InvalidArgumentError(
-    'ARGUMENT_TYPE',
-    `${call}: pass a communicator of init() first, as in ${example}, not ${describeValue(comm)}`,
   );
 }
 

@@ -2,8 +2,9 @@ import { counted } from '../counted.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError } from '../errors.js';
 import { checkOptionNames } from '../option-names.js';
+import { checkComm } from '../runtime/communicator/check-comm.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
-import { checkComm, checkFlag } from './arguments.js';
+import { checkFlag } from './arguments.js';
 
 /** Options of distributedSampler(), the same on all ranks. */
 export interface SamplerOptions {

@@ -1,7 +1,8 @@
+import { checkComm } from '../runtime/communicator/check-comm.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import type { NumericArray, ReductionOperator } from '../runtime/device/types.js';
 import type { TimedCallOptions } from '../runtime/algorithms/arguments.js';
-import { checkComm, checkTensors } from './arguments.js';
+import { checkTensors } from './arguments.js';
 import { emptyOf, type Tensors } from './tensors.js';
 
 /** Collectives on tensors; every rank passes one of the same type and number of elements. */

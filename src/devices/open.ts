@@ -1,5 +1,5 @@
-import { describeValue } from '../describe-value.js';
-import { InvalidArgumentError, RemoteError, type TcclError } from '../errors.js';
+import { RemoteError, type TcclError } from '../errors.js';
+import { checkComm } from '../runtime/communicator/check-comm.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 
 /**
@@ -19,31 +19,22 @@ export async function openOnAllRanks<Opened extends object>(
   open: () => Opened | Promise<Opened>,
   undo: (opened: Opened) => void = () => undefined,
 ): Promise<{ readonly opened: Opened; readonly calls: Communicator }> {
-  checkComm(comm, call);
+  checkComm(call, comm, `${call}(comm)`);
+  comm.checkUsable(call);
   const given = await Promise.resolve()
     .then(open)
     .catch((error: unknown) => error as TcclError);
-  const hasFailed = given instanceof Error;
-  const first = await comm.allReduce(hasFailed ? comm.rank : comm.nRanks, 'min');
-  if (first === comm.nRanks && !hasFailed) return { opened: given, calls: await comm.stream({ name: call }) };
-  if (!hasFailed) undo(given);
-  const reason = await comm.broadcastObject(hasFailed ? withoutName(given.message, call) : '', first);
-  if (hasFailed) throw given;
-  throw new RemoteError('ABORTED', `${call}: rank ${first} could not open its ${kind} device: ${reason}`, { rank: first });
+  const failures = await comm.allGatherObject(given instanceof Error ? withoutName(given.message, call) : undefined);
+  if (given instanceof Error) throw given;
+  const first = failures.findIndex((reason) => reason !== undefined);
+  if (first < 0) return { opened: given, calls: await comm.stream({ name: call }) };
+  undo(given);
+  throw new RemoteError('ABORTED', `${call}: rank ${first} could not open its ${kind} device: ${failures[first]}`, {
+    rank: first,
+  });
 }
 
 /** A message for other ranks, which begins with the name of the call itself. */
 function withoutName(message: string, call: string): string {
   return message.startsWith(`${call}: `) ? message.slice(call.length + 2) : message;
-}
-
-function checkComm(comm: unknown, call: string): void {
-  const given = comm as Partial<Communicator> | null | undefined;
-  if (typeof given?.stream !== 'function' || typeof given.checkUsable !== 'function') {
-    throw new InvalidArgumentError(
-      'ARGUMENT_TYPE',
-      `${call}: pass a communicator, as in ${call}(comm), not ${describeValue(comm)}`,
-    );
-  }
-  given.checkUsable(call);
 }

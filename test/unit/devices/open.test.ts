@@ -24,3 +24,13 @@ it.each([
     await failed.close();
   },
 );
+
+it.each([
+  ['webgpu', webgpu],
+  ['cuda', cuda],
+] as [string, (comm: unknown) => Promise<unknown>][])('%s says what to pass in place of other values', async (call, run) => {
+  await expect(run({ device: 0 })).rejects.toMatchObject({
+    code: 'ARGUMENT_TYPE',
+    message: `${call}: pass a communicator of init() first, as in ${call}(comm), not an object of class Object`,
+  });
+});
