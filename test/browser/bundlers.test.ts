@@ -94,3 +94,28 @@ it.skipIf(missing)(`the guide's page runs as plain modules${missing}`, async () 
   pages.folders.set('/plain/node_modules/tccl/dist/', join(repository, 'dist'));
   expect(await outputOf('/plain/index.html')).toEqual(outputs.toSorted());
 });
+
+it.skipIf(missing)(`the guide's service worker isolates a page whose server sets no headers${missing}`, async () => {
+  const isolating = pages.headers;
+  pages.headers = {};
+  const module = "import { spawnRanks } from '/dist/browser/index.js';";
+  pages.files.set('/plain/isolate.js', fileOf('isolate.js'));
+  pages.files.set('/plain/register.js', fileOf('register.js'));
+  pages.files.set('/plain/rank.js', fileOf('rank.js').replace("'tccl/browser'", "'/dist/browser/index.js'"));
+  pages.files.set(
+    '/plain/main.js',
+    `import './register.js'; ${module} await spawnRanks(2, './rank.js', { onMessage: (text) => console.log(text) });`,
+  );
+  pages.files.set(
+    '/plain/isolated.html',
+    '<!doctype html><title>ranks</title><link rel="icon" href="data:,"><script type="module" src="./main.js"></script>',
+  );
+  try {
+    const page = await pages.page('/plain/isolated.html');
+    while (page.complaints.length < 2) await page.waitForEvent('console');
+    expect(page.complaints.toSorted()).toEqual(['rank 0 of 2: 1 1 1 1', 'rank 1 of 2: 1 1 1 1']);
+    await page.context().close();
+  } finally {
+    pages.headers = isolating;
+  }
+});

@@ -342,7 +342,7 @@ describe.skipIf(missing)(`ranks in a page${missing}`, () => {
       const said = await page.evaluate(`import('/dist/browser/index.js').then(({ spawnRanks }) => spawnRanks(2, '/x.js')).then(
         () => 'no error', ({ code, message }) => code + ' ' + message)`);
       expect(said).toBe(
-        'SHARED_MEMORY spawnRanks: this page is not cross-origin isolated, so its workers cannot share memory: serve it with the headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp (or credentialless)',
+        'SHARED_MEMORY spawnRanks: this page is not cross-origin isolated, so its workers cannot share memory: serve it with the headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp (or credentialless); where you cannot set headers, a service worker can: see the guide "Run ranks in a page"',
       );
       await page.context().close();
     } finally {

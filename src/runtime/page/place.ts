@@ -140,7 +140,8 @@ export function checkIsolated(call: string): void {
     new SystemError(
       'SHARED_MEMORY',
       `${call}: this page is not cross-origin isolated, so its workers cannot share memory: serve it with the headers ` +
-        'Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp (or credentialless)',
+        'Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp (or credentialless); ' +
+        'where you cannot set headers, a service worker can: see the guide "Run ranks in a page"',
     ),
   );
 }
