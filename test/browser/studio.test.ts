@@ -63,7 +63,7 @@ async function openPage(fragment = '', options: { readonly dark?: boolean; reado
 }
 
 /** Opens the page, and holds back the worker's message that fulfils a condition. `held` gives `release`, which passes it on. */
-async function openHoldingBack(condition: string): Promise<void> {
+async function openHoldingBack(condition: string, fragment = ''): Promise<void> {
   const context = await browser.newContext({ offline: true });
   context.setDefaultTimeout(0);
   page = await context.newPage();
@@ -80,7 +80,7 @@ async function openHoldingBack(condition: string): Promise<void> {
     };
     let heldBack;
     window.held = new Promise((resolve) => (heldBack = (release) => resolve({ release })));`);
-  await page.goto(pathToFileURL(pageFile).href);
+  await page.goto(`${pathToFileURL(pageFile).href}${fragment}`);
 }
 
 /** Waits until the worker rests. */
@@ -1073,6 +1073,33 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.evaluate('held.then(({ release }) => release())');
     expect(await alertText()).toContain('did you mean NCCL_CROSS_NIC?');
     expect(page.url()).not.toContain('NCCL_CROS_NIC');
+  });
+
+  it.each([
+    ['Set a variable: NAME=VALUE', 'NCCL_CROS_NIC=0', 'did you mean NCCL_CROSS_NIC?'],
+    ['Machines', '0', 'must be a whole number from 1'],
+  ])('says what is wrong in the field %s until the user enters something else', async (name, text, message) => {
+    await openHoldingBack("data.id === 0 && data.kind === 'shown'");
+    await page.locator('#variables option').first().waitFor({ state: 'attached' });
+    const field = page.getByLabel(name, { exact: true });
+    await field.fill(text);
+    await field.press('Enter');
+    expect(await alertText()).toContain(message);
+    // The views of what was entered before come later.
+    await page.evaluate('held.then(({ release }) => release())');
+    expect(await page.getByRole('alert').count()).toBe(1);
+    await page.getByLabel('Machine of the catalogue').fill('dgx-a100');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+  });
+
+  it('checks a variable that is entered after Cancel of the first plan', async () => {
+    await openHoldingBack('(window.first ??= this) === this', '#machine=dgx-a100');
+    await page.evaluate('held.then(() => undefined)');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByLabel('Set a variable: NAME=VALUE').fill('NCCL_CROS_NIC=0');
+    await page.keyboard.press('Enter');
+    expect(await alertText()).toContain('did you mean NCCL_CROSS_NIC?');
   });
 
   it('keeps what is typed while the page is drawn anew', async () => {

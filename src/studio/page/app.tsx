@@ -11,7 +11,21 @@ import { sheetOfLog, sheetOfPart } from '../sheets.js';
 import { save, savePng, saveSvg } from './drawing.js';
 import { startTour, Tour } from './tour.js';
 import { droppedFiles } from './drops.js';
-import { allFiles, busy, cancel, change, complete, completions, open, place, problem, shown, state } from './store.js';
+import {
+  allFiles,
+  busy,
+  cancel,
+  change,
+  closeProblem,
+  complete,
+  completions,
+  open,
+  place,
+  problem,
+  refuse,
+  shown,
+  state,
+} from './store.js';
 import { ClusterView } from './cluster.js';
 import { ChoiceView } from './choice.js';
 import { LearnView } from './learn.js';
@@ -116,7 +130,7 @@ function Status(): JSX.Element {
       {problem.value === undefined ? null : (
         <p role="alert" class="problem">
           {problem.value}{' '}
-          <button type="button" onClick={() => (problem.value = undefined)}>
+          <button type="button" onClick={closeProblem}>
             Close
           </button>
           {excerpt === undefined ? null : (
@@ -274,7 +288,8 @@ function Questions({ views: { answer, plan } }: { readonly views: Shown }): JSX.
   const { ask } = state.value;
   const [text, setText] = useState(ask);
   const devices = plan?.devices ?? [];
-  useEffect(() => setText(ask), [ask]);
+  // Before the page is painted: nothing is typed before it.
+  useLayoutEffect(() => setText(ask), [ask]);
   useEffect(() => complete(text), [text]);
   return (
     <section class="questions" aria-label="Questions">
@@ -359,8 +374,7 @@ function useDrops(): void {
       event.preventDefault();
       droppedFiles(event.dataTransfer).then(open, () => {
         // Chromium has no entries of folders on a page from a disk.
-        problem.value =
-          'the browser does not give this page the files of the folder: choose it with «Open a folder», or drop its files';
+        refuse('the browser does not give this page the files of the folder: choose it with «Open a folder», or drop its files');
       });
     };
     const paste = (event: ClipboardEvent) => {

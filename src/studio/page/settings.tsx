@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { counted } from '../../counted.js';
 import { describeError, InvalidArgumentError } from '../../errors.js';
 import { type DeviceEditName, describeEdit } from '../../planner/plan/device-edits.js';
@@ -9,7 +9,7 @@ import type { Device } from '../messages.js';
 import { type LinkEdits, linkEdits } from '../links.js';
 import { machinesIn, MOST_NODES, variablesOf } from '../state.js';
 import { Field } from './field.js';
-import { change, fileNames, machines, open, problem, shown, state, variables } from './store.js';
+import { change, fileNames, machines, open, refuse, shown, state, variables } from './store.js';
 
 /** The machine, its count, the version, variables and devices that are taken out. */
 export function Settings(): JSX.Element {
@@ -49,7 +49,7 @@ function CountField(): JSX.Element {
           enter={({ valueAsNumber }) => {
             if (Number.isInteger(valueAsNumber) && valueAsNumber >= 1 && valueAsNumber <= MOST_NODES)
               change({ nodes: valueAsNumber });
-            else problem.value = `the number of machines must be a whole number from 1 to ${MOST_NODES}`;
+            else refuse(`the number of machines must be a whole number from 1 to ${MOST_NODES}`);
           }}
         />
       </label>
@@ -237,10 +237,10 @@ function Variables(): JSX.Element {
       setText('');
       change({ env: { ...env, ...more } });
     } catch (error) {
-      problem.value = describeError(error);
+      refuse(describeError(error));
     }
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isWaiting && known.size > 0) add(text);
   }, [isWaiting, known.size]);
   const named = text.split('=')[0]?.trim() ?? '';
@@ -269,7 +269,10 @@ function Variables(): JSX.Element {
           list="variables"
           value={text}
           spellcheck={false}
-          onInput={({ currentTarget }) => setText(currentTarget.value)}
+          onInput={({ currentTarget }) => {
+            setText(currentTarget.value);
+            setWaiting(false);
+          }}
           onKeyDown={({ key, currentTarget }) => {
             if (key === 'Enter') add(currentTarget.value);
           }}

@@ -12,8 +12,12 @@ import { exampleState, fragmentOf, stateOf, type StudioState } from '../state.js
 export const state = signal<StudioState>(stateOf(location.hash));
 /** The views of the latest state that could be shown. */
 export const shown = signal<Shown | undefined>(undefined);
-/** An error of the present state, or of opening a file. */
-export const problem = signal<string | undefined>(undefined);
+/** An error of what was entered or opened: it stays until something else is entered or opened. */
+const refused = signal<string | undefined>(undefined);
+/** An error of the latest request, or of the page's server: it stays until a request succeeds. */
+const failed = signal<string | undefined>(undefined);
+/** The error that is shown. */
+export const problem = computed(() => refused.value ?? failed.value);
 /** The place of an error of the worker, with its text: another problem has none. */
 export const place = signal<{ readonly of: string; readonly excerpt: Excerpt | undefined } | undefined>(undefined);
 /** Progress of the worker; undefined while it rests. */
@@ -60,8 +64,25 @@ interface Opening {
   isRequested: boolean;
 }
 
-/** Changes the state and adds it to the history; `replace` changes the present entry. */
-export function change(part: Partial<StudioState>, how: 'push' | 'replace' = 'push'): void {
+/** Says why what was entered or opened is not taken. */
+export function refuse(text: string): void {
+  refused.value = text;
+}
+
+/** Removes the error that is shown. */
+export function closeProblem(): void {
+  refused.value = undefined;
+  failed.value = undefined;
+}
+
+/** Changes the state as the user wants and adds it to the history. */
+export function change(part: Partial<StudioState>): void {
+  refused.value = undefined;
+  go(part, 'push');
+}
+
+/** Changes the state; `replace` changes the present entry of the history. */
+function go(part: Partial<StudioState>, how: 'push' | 'replace'): void {
   const next = { ...state.value, ...part };
   const fragment = `#${fragmentOf(next)}`;
   if (how === 'push' && fragment !== location.hash) history.pushState(null, '', fragment);
@@ -100,18 +121,18 @@ export function follow(address: string): void {
       length -= lines.shift()?.length ?? 0;
     files.set(name, { key: nextKey++, name, blob: new Blob([lines.join('\n'), '\n']) });
     fileNames.value = [...files.keys()];
-    if (lines.length === 1 && state.value.file !== name) change({ file: name, view: 'log' }, 'replace');
+    if (lines.length === 1 && state.value.file !== name) go({ file: name, view: 'log' }, 'replace');
     if (state.value.file === name) request();
   };
   events.addEventListener('inspection', ({ data }: MessageEvent<string>) => {
     files.set(INSPECTED, { key: nextKey++, name: INSPECTED, blob: new Blob([data, '\n']) });
     fileNames.value = [...files.keys()];
-    if (state.value.file !== INSPECTED && !hasBegun) change({ file: INSPECTED, fileSet: [], view: 'log' }, 'replace');
+    if (state.value.file !== INSPECTED && !hasBegun) go({ file: INSPECTED, fileSet: [], view: 'log' }, 'replace');
     else if (state.value.file === INSPECTED) request();
     hasBegun = true;
   });
-  events.addEventListener('problem', ({ data }: MessageEvent<string>) => (problem.value = data));
-  events.onerror = () => (problem.value = 'tccl studio does not answer: what is shown is the last report');
+  events.addEventListener('problem', ({ data }: MessageEvent<string>) => (failed.value = data));
+  events.onerror = () => (failed.value = 'tccl studio does not answer: what is shown is the last report');
 }
 
 /** All opened files, for one that holds them all. */
@@ -121,6 +142,7 @@ export function allFiles(): OpenFile[] {
 
 /** Opens files: shows the cluster of the topologies among them, else the last, or the view of a `.tccl` file. */
 export function open(opened: readonly { readonly name: string; readonly blob: Blob }[]): void {
+  refused.value = undefined;
   const saved = opened.find(({ name }) => /\.tccl$/i.test(name));
   if (saved !== undefined) {
     void openSaved(saved.name, saved.blob);
@@ -128,7 +150,9 @@ export function open(opened: readonly { readonly name: string; readonly blob: Bl
   }
   const large = opened.find(({ blob }) => blob.size > MOST_FILE_BYTES);
   if (large !== undefined) {
-    problem.value = `${large.name}: ${Math.round(large.blob.size / 2 ** 20)} MiB are more than the ${MOST_FILE_BYTES / 2 ** 20} MiB that the page reads; tccl log takes longer logs`;
+    refuse(
+      `${large.name}: ${Math.round(large.blob.size / 2 ** 20)} MiB are more than the ${MOST_FILE_BYTES / 2 ** 20} MiB that the page reads; tccl log takes longer logs`,
+    );
     return;
   }
   if (opened.length === 0) return;
@@ -218,7 +242,7 @@ async function openSaved(name: string, blob: Blob): Promise<void> {
     take(saved.files);
     propose(stateOf(saved.state));
   } catch (error) {
-    problem.value = describeError(error);
+    refuse(describeError(error));
   }
 }
 
@@ -228,8 +252,6 @@ let worker: Worker | undefined;
 let latest = 0;
 /** True while the worker has a request that is not done. */
 let isWorking = false;
-/** An error that stays while what was shown before it is shown again. */
-let lasting: string | undefined;
 
 /** Shows the example, which is planned when the page is built, if neither the address nor a file names something else. */
 export function showBeginning(example: Shown, first: readonly unknown[]): void {
@@ -240,6 +262,7 @@ export function showBeginning(example: Shown, first: readonly unknown[]): void {
 export function begin(makeWorker: () => Worker, first: readonly { readonly name: string; readonly blob: Blob }[]): void {
   startWorker = makeWorker;
   const follow = () => {
+    refused.value = undefined;
     forget();
     apply(stateOf(location.hash));
   };
@@ -259,8 +282,7 @@ export function begin(makeWorker: () => Worker, first: readonly { readonly name:
     if (shown.value === undefined || state.value !== exampleState || phoneWidth.value !== undefined) request();
     else {
       // The example is shown already: the worker plans it so that the first change takes as long as later ones.
-      worker = listen(makeWorker());
-      worker.postMessage(messageOf(0));
+      readyWorker()?.postMessage(messageOf(latest));
     }
   }
 }
@@ -274,10 +296,11 @@ function messageOf(id: number): Request {
   return { id, state: state.value, width: phoneWidth.value, files: [...files.values()] };
 }
 
-/** Ends the work on the present state; the views of the latest one stay. */
+/** Ends the work on the present state; the views of the latest one stay. Another worker has completions and tables of fields. */
 export function cancel(): void {
   stop();
   forget();
+  readyWorker();
 }
 
 function stop(): void {
@@ -293,14 +316,20 @@ function request(): void {
   if (isWorking) stop();
   if (startWorker === undefined) return; // begin() requests what the state is then
   const id = ++latest;
+  const ready = readyWorker();
+  if (ready === undefined) return;
   busy.value = 'planning …';
+  ready.postMessage(messageOf(id));
+  isWorking = true;
+}
+
+/** The worker, started if there is none; undefined if the browser refuses it. */
+function readyWorker(): Worker | undefined {
   try {
-    worker ??= listen(startWorker());
-    worker.postMessage(messageOf(id));
-    isWorking = true;
+    return (worker ??= startWorker && listen(startWorker()));
   } catch (error) {
-    busy.value = undefined;
-    problem.value = describeError(error);
+    failed.value = describeError(error);
+    return undefined;
   }
 }
 
@@ -325,17 +354,15 @@ function listen(started: Worker): Worker {
     busy.value = isWorking ? 'looking for an answer …' : isReading ? READING : undefined;
     if (data.kind === 'error') {
       place.value = { of: data.message, excerpt: data.excerpt };
-      problem.value = data.message;
-      const wasOpening = opening?.isRequested === true;
-      if (wasOpening) forget();
-      if (wasOpening && shown.value === undefined) {
-        lasting = data.message;
-        request();
+      if (opening?.isRequested !== true) failed.value = data.message;
+      else {
+        refuse(data.message);
+        forget();
+        if (shown.value === undefined) request();
       }
       return;
     }
-    problem.value = lasting;
-    lasting = undefined;
+    failed.value = undefined;
     shown.value = data.shown;
     keep();
     const own = data.shown.plan?.ownCount;
@@ -345,12 +372,13 @@ function listen(started: Worker): Worker {
       history.replaceState(null, '', `#${fragmentOf(state.value)}`);
     }
     const { view } = state.value;
-    if (data.shown.plan === undefined && view !== 'log') change({ view: 'log' }, 'replace');
-    else if (data.shown.log === undefined && view === 'log') change({ view: 'machine' }, 'replace');
+    if (data.shown.plan === undefined && view !== 'log') go({ view: 'log' }, 'replace');
+    else if (data.shown.log === undefined && view === 'log') go({ view: 'machine' }, 'replace');
   };
   started.onerror = (event) => {
-    cancel();
-    problem.value = `the worker failed: ${event.message}`;
+    stop();
+    forget();
+    failed.value = `the worker failed: ${event.message}`;
   };
   return started;
 }
