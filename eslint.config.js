@@ -3,6 +3,19 @@ import globals from 'globals';
 import tseslint from 'typescript-eslint';
 import { pageFiles } from './scripts/page-files.mjs';
 
+/** Rooms that run a call, which the rooms above may import. */
+const ofCalls = [
+  'messages',
+  'algorithms',
+  'algorithms/memory',
+  'algorithms/connections',
+  'transport',
+  'launch',
+  'bootstrap',
+  'progress',
+  'device',
+];
+
 /**
  * The rooms of each wing, and the rooms of all wings that each may import. Files beside the rooms (errors.ts, parameters.ts …)
  * are for all. A room in a room (algorithms/memory) may import the files beside it; others need to list it. docs/architecture.md
@@ -61,19 +74,7 @@ const wings = {
       'device',
       'planner/schedule',
     ],
-    threads: [
-      'aggregator',
-      'windows',
-      'messages',
-      'algorithms',
-      'algorithms/memory',
-      'algorithms/connections',
-      'transport',
-      'launch',
-      'bootstrap',
-      'progress',
-      'device',
-    ],
+    threads: ['aggregator', 'windows', ...ofCalls],
     observe: ['algorithms', 'algorithms/connections', 'bootstrap', 'device', 'planner/graph'],
     pool: ['init', 'communicator', 'launch', 'bootstrap', 'device'],
     page: ['init', 'communicator', 'resources', 'pool', 'launch', 'bootstrap', 'progress', 'device'],
@@ -100,41 +101,8 @@ const wings = {
       'progress',
       'device',
     ],
-    communicator: [
-      'resources',
-      'channels',
-      'objects',
-      'operators',
-      'windows',
-      'programs',
-      'messages',
-      'algorithms',
-      'algorithms/memory',
-      'algorithms/connections',
-      'transport',
-      'launch',
-      'bootstrap',
-      'progress',
-      'device',
-      'planner/schedule',
-    ],
-    resources: [
-      'aggregator',
-      'channels',
-      'observe',
-      'threads',
-      'messages',
-      'algorithms',
-      'algorithms/memory',
-      'algorithms/connections',
-      'transport',
-      'launch',
-      'bootstrap',
-      'progress',
-      'device',
-      'detect',
-      'planner/schedule',
-    ],
+    communicator: ['resources', 'channels', 'objects', 'operators', 'windows', 'programs', ...ofCalls, 'planner/schedule'],
+    resources: ['aggregator', 'channels', 'observe', 'threads', ...ofCalls, 'detect', 'planner/schedule'],
   },
 };
 
