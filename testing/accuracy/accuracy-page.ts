@@ -5,8 +5,10 @@ import { busFactor } from '../../src/planner/tuning/choose.js';
 import { type Generation, generationOf } from '../../src/planner/tuning/constants.js';
 import { tune, type Tuning } from '../../src/planner/tuning/tune.js';
 import { applyOverrides } from '../../src/planner/plan/overrides.js';
+import { sizeTitles } from '../calibration/size-titles.js';
 import { formatBytes, formatRate, formatWay } from '../../src/planner/plan/overview/format.js';
 import { plan } from '../../src/planner/plan/plan.js';
+import { sizeClassOf } from '../../src/planner/simulate/measured-calls.js';
 import { COVERAGE_AFTER, COVERAGE_BEFORE, METHOD, MISSES, SIMULATED_AFTER, SIMULATED_BEFORE } from './accuracy-words.js';
 import { BLIND } from './blind-tests.js';
 import { type EstimateTerms, estimateTerms, estimateTimeUs, measuredParameters } from '../../src/planner/plan/estimate.js';
@@ -123,23 +125,20 @@ const classes: readonly { readonly title: string; readonly has: (result: Compare
   { title: 'Blackwell, one NVLink domain', has: ({ generation }) => generation === 'blackwell' },
 ];
 
-/** Sizes from here on count as large: calls that take bandwidth more than latency. */
-const LARGE_BYTES = 2 ** 27;
-
 function summary(results: readonly ComparedResult[]): string {
   const sourced = results.filter(({ source }) => source !== undefined);
   const lines = classes.flatMap(({ title, has }) =>
     (['test', 'fit'] as const).flatMap((use) =>
       (
         [
-          ['128 MiB and more', true],
+          [sizeTitles.large, true],
           ['less', false],
         ] as const
       ).flatMap(([sizes, large]) => {
         const rows = sourced
           .filter((result) => result.use === use && has(result))
           .flatMap((result) => result.rows)
-          .filter(({ bytes }) => bytes >= LARGE_BYTES === large);
+          .filter(({ bytes }) => (sizeClassOf(bytes) === 'large') === large);
         if (rows.length === 0) return [];
         const cells = [errorsOf(rows, 'believed'), errorsOf(rows, 'estimated')].flatMap(({ mean, worst }) => [
           `${mean} %`,

@@ -1,23 +1,21 @@
 import { type Generation, generationOf } from '../../src/planner/tuning/constants.js';
 import type { ScheduledCollective } from '../../src/planner/schedule/schedule.js';
+import { sizeClassOf } from '../../src/planner/simulate/measured-calls.js';
 import { measuredPhysics, type Physics } from '../../src/planner/simulate/physics.js';
+import { placeTitles } from '../calibration/coverage.js';
 import { predictMeasured } from '../calibration/fit-physics.js';
 import type { LeftOutFit } from '../calibration/left-out.js';
 import { believedUs, type MeasuredCall, PCIE } from '../calibration/measured.js';
+import { sizeTitles } from '../calibration/size-titles.js';
 
 const generationNames: Readonly<Partial<Record<Generation, string>>> = {
   ampere: 'A100',
   hopper: 'H100, H200',
   blackwell: 'B200, GB200',
 };
-/** The box of PCIe cards that was measured, after all generations. */
-const PCIE_BOX = 'L40S over PCIe, not fitted';
-const places = [...Object.values(generationNames), PCIE_BOX];
-const sizeClasses = [
-  { title: '128 MiB and more', least: 2 ** 27 },
-  { title: '1 to 128 MiB', least: 2 ** 20 },
-  { title: 'below 1 MiB', least: 0 },
-] as const;
+/** The box of PCIe cards that was measured comes after all generations. */
+const places = [...Object.values(generationNames), placeTitles.cards];
+const sizes = Object.keys(sizeTitles);
 const order: readonly ScheduledCollective[] = ['AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'SendRecv'];
 
 /** The table of errors of simulated times: by class of machine, collective and size. */
@@ -26,13 +24,14 @@ export function simulatedTable(calls: readonly MeasuredCall[], fits: readonly Le
   const groups = new Map<string, { readonly title: string; readonly rank: number; readonly calls: MeasuredCall[] }>();
   for (const call of calls) {
     if (call.doubt !== undefined) continue;
-    const box = call.fabric === PCIE ? PCIE_BOX : undefined;
+    const box = call.fabric === PCIE ? placeTitles.cards : undefined;
     const name = box ?? generationNames[generationOf(call.tuning.input.minCompCap)];
-    const size = sizeClasses.findIndex(({ least }) => call.bytes >= least);
-    if (name === undefined || size < 0) continue;
+    if (name === undefined) continue;
+    const size = sizeClassOf(call.bytes);
     const place = box ?? `${name}, ${call.hosts === 1 ? 'one node' : '2 to 10 nodes'}`;
-    const title = `${place} | ${call.collective} | ${sizeClasses[size]?.title ?? ''}`;
-    const rank = (places.indexOf(name) * 2 + (call.hosts > 1 ? 1 : 0)) * 100 + order.indexOf(call.collective) * 3 + size;
+    const title = `${place} | ${call.collective} | ${sizeTitles[size]}`;
+    const rank =
+      (places.indexOf(name) * 2 + (call.hosts > 1 ? 1 : 0)) * 100 + order.indexOf(call.collective) * 3 + sizes.indexOf(size);
     const group = groups.get(title) ?? { title, rank, calls: [] };
     group.calls.push(call);
     groups.set(title, group);

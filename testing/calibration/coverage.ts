@@ -1,10 +1,20 @@
+import { type IntervalClass, intervalClassOf } from '../../src/planner/simulate/interval.js';
 import { type Distance, distanceOf, type SizeClass, sizeClasses } from '../../src/planner/simulate/measured-calls.js';
 import { callKind, type LeftOutCall } from './left-out.js';
-import { PCIE } from './measured.js';
+import { type MeasuredCall, PCIE } from './measured.js';
+import { sizeTitles } from './size-titles.js';
 
-/** Classes of calls with intervals of their own. */
-const places = ['oneHost', 'oneHostPairs', 'hosts', 'hostsPairs', 'cards'] as const;
-type Place = (typeof places)[number];
+/** Classes of calls with intervals of their own, and the box of PCIe cards. */
+type Place = IntervalClass | 'cards';
+
+export const placeTitles: Readonly<Record<Place, string>> = {
+  oneHost: 'one node: all-reduce, all-gather, reduce-scatter',
+  oneHostPairs: 'one node: all-to-all, send and receive',
+  hosts: '2 to 10 nodes: all-reduce, all-gather, reduce-scatter',
+  hostsPairs: '2 to 10 nodes: all-to-all, send and receive',
+  cards: 'L40S over PCIe, not fitted',
+};
+export const places = Object.keys(placeTitles) as Place[];
 const distances: readonly Distance[] = ['measured', 'calls', 'gpus'];
 
 /** Logarithms of measured by predicted time. */
@@ -20,10 +30,9 @@ const FEW_MACHINES = 1.1;
 /** Weight of a measurement, one of so many of a machine, so that large tables decide less than their rows. */
 const weightOf = (count: number) => 1 / Math.sqrt(count);
 
-function placeOf({ call }: LeftOutCall): Place {
-  if (call.fabric === PCIE) return 'cards';
-  const isPairs = call.collective === 'AllToAll' || call.collective === 'SendRecv';
-  return call.hosts > 1 ? (isPairs ? 'hostsPairs' : 'hosts') : isPairs ? 'oneHostPairs' : 'oneHost';
+/** The class of a measured call. */
+export function placeOf({ fabric, collective, hosts }: MeasuredCall): Place {
+  return fabric === PCIE ? 'cards' : intervalClassOf(collective, hosts);
 }
 
 function keyOf(place: Place, distance: Distance, size: SizeClass): string {
@@ -32,7 +41,7 @@ function keyOf(place: Place, distance: Distance, size: SizeClass): string {
 
 function keyOfCall(each: LeftOutCall): string {
   const kind = callKind(each.call);
-  const place = placeOf(each);
+  const place = placeOf(each.call);
   return keyOf(place, place === 'cards' ? 'measured' : distanceOf(kind, each.kinds).distance, kind.size);
 }
 
@@ -130,21 +139,13 @@ export interface Coverage {
   readonly withoutIt: number | undefined;
 }
 
-const titles: Readonly<Record<Place, string>> = {
-  oneHost: 'one node: all-reduce, all-gather, reduce-scatter',
-  oneHostPairs: 'one node: all-to-all, send and receive',
-  hosts: '2 to 10 nodes: all-reduce, all-gather, reduce-scatter',
-  hostsPairs: '2 to 10 nodes: all-to-all, send and receive',
-  cards: 'L40S over PCIe, not fitted',
-};
-
 /** Coverage by class of calls and size. */
 export function coverageOf(calls: readonly LeftOutCall[]): Coverage[] {
   const machines = [...new Set(calls.map(({ call }) => call.machine))];
   const without = new Map(machines.map((machine) => [machine, spreadsOf(calls.filter(({ call }) => call.machine !== machine))]));
   return places.flatMap((place) =>
     sizeClasses.flatMap((size): Coverage[] => {
-      const rows = calls.filter((each) => placeOf(each) === place && callKind(each.call).size === size);
+      const rows = calls.filter((each) => placeOf(each.call) === place && callKind(each.call).size === size);
       if (rows.length === 0) return [];
       const judged = rows.flatMap((each) => {
         const bounds = without.get(each.call.machine)?.get(keyOfCall(each));
@@ -152,7 +153,7 @@ export function coverageOf(calls: readonly LeftOutCall[]): Coverage[] {
       });
       return [
         {
-          title: titles[place],
+          title: placeTitles[place],
           size,
           calls: rows.length,
           printed: share(rows.map(isInside)),
@@ -173,12 +174,6 @@ export function isInside({ call, predictedUs, kinds }: LeftOutCall): boolean {
 function share(all: readonly boolean[]): number {
   return all.filter((each) => each).length / all.length;
 }
-
-const sizeTitles: Readonly<Record<SizeClass, string>> = {
-  small: 'below 1 MiB',
-  middle: '1 to 128 MiB',
-  large: '128 MiB and more',
-};
 
 /** The coverage of intervals in Markdown. */
 export function coverageTable(calls: readonly LeftOutCall[]): string {

@@ -1,8 +1,10 @@
-import { coverageTable, spreadsText } from './coverage.js';
+import { coverageTable, placeOf, places, placeTitles, spreadsText } from './coverage.js';
 import { fitPhysics, type Measurement, startingPhysics } from './fit-physics.js';
 import { isLeftOut, type LeftOutCall, type LeftOutFit, leftOuts, predictCards, predictLeftOut } from './left-out.js';
+import { sizeClassOf } from '../../src/planner/simulate/measured-calls.js';
 import { listPhysics, type Physics } from '../../src/planner/simulate/physics.js';
 import { believedUs, type MeasuredCall, PCIE } from './measured.js';
+import { sizeTitles } from './size-titles.js';
 
 /** Result of the calibration. */
 export interface Calibration {
@@ -43,25 +45,6 @@ export function calibrate(
   return { physics, fits, leftOut: fits.flatMap((each) => predictLeftOut(each, trusted)), cards: predictCards(calls) };
 }
 
-const sizeClasses = [
-  { title: '128 MiB and more', has: (bytes: number) => bytes >= 2 ** 27 },
-  { title: '1 to 128 MiB', has: (bytes: number) => bytes >= 2 ** 20 && bytes < 2 ** 27 },
-  { title: 'below 1 MiB', has: (bytes: number) => bytes < 2 ** 20 },
-] as const;
-
-const callClasses = [
-  {
-    title: 'one node: all-reduce, all-gather, reduce-scatter',
-    has: ({ hosts }: MeasuredCall, pairs: boolean) => hosts === 1 && !pairs,
-  },
-  { title: 'one node: all-to-all, send and receive', has: ({ hosts }: MeasuredCall, pairs: boolean) => hosts === 1 && pairs },
-  {
-    title: '2 to 10 nodes: all-reduce, all-gather, reduce-scatter',
-    has: ({ hosts }: MeasuredCall, pairs: boolean) => hosts > 1 && !pairs,
-  },
-  { title: '2 to 10 nodes: all-to-all, send and receive', has: ({ hosts }: MeasuredCall, pairs: boolean) => hosts > 1 && pairs },
-] as const;
-
 /** The tables of the calibration in Markdown: errors by class and size, by machine, and parameters. */
 export function calibrationTables({ physics, fits, leftOut: all, cards }: Calibration): string {
   const leftBy = (by: LeftOutCall['left']['by']) => all.filter(({ left }) => left.by === by);
@@ -70,9 +53,10 @@ export function calibrationTables({ physics, fits, leftOut: all, cards }: Calibr
   const machines = [...without.keys()];
   const fabrics = [...new Set(leftOutFabric.map(({ call }) => call.fabric))];
   const head = ['| | size | rows | error | 10 % to 90 % | NCCL’s belief |', '|---|---|--:|--:|--:|--:|'];
-  const lines = (chosen: readonly LeftOutCall[], title: string, has: (call: MeasuredCall, pairs: boolean) => boolean) =>
-    sizeClasses.flatMap((size) => {
-      const rows = chosen.filter(({ call }) => has(call, isPairs(call)) && size.has(call.bytes));
+  const classes = places.flatMap((place) => Object.entries(sizeTitles).map(([size, title]) => ({ place, size, title })));
+  const lines = (chosen: readonly LeftOutCall[], of = '') =>
+    classes.flatMap(({ place, size, title }) => {
+      const rows = chosen.filter(({ call }) => placeOf(call) === place && sizeClassOf(call.bytes) === size);
       if (rows.length === 0) return [];
       const ratios = rows.map(({ call, predictedUs }) => predictedUs / call.timeUs).sort((a, b) => a - b);
       const error = meanOf(ratios.map((ratio) => Math.abs(ratio - 1)));
@@ -83,25 +67,22 @@ export function calibrationTables({ physics, fits, leftOut: all, cards }: Calibr
       const belief =
         believed.length === 0 ? 'none' : `${percent(meanOf(believed))}${meanOf(believed) < error ? ' **better**' : ''}`;
       return [
-        `| ${title} | ${size.title} | ${rows.length} | ${percent(error)} | ${signed(quantile(ratios, 0.1) - 1)} to ${signed(quantile(ratios, 0.9) - 1)} | ${belief} |`,
+        `| ${of}${placeTitles[place]} | ${title} | ${rows.length} | ${percent(error)} | ${signed(quantile(ratios, 0.1) - 1)} to ${signed(quantile(ratios, 0.9) - 1)} | ${belief} |`,
       ];
     });
   return [
     '### Errors by class of machine and size',
     '',
     ...head,
-    ...callClasses.flatMap(({ title, has }) => lines(leftOut, title, has)),
+    ...lines(leftOut),
     '',
     '### Errors by machine',
     '',
     ...head,
     ...machines.flatMap((machine) =>
-      callClasses.flatMap(({ title, has }) =>
-        lines(
-          leftOut.filter(({ call }) => call.machine === machine),
-          `${machine}; ${title}`,
-          has,
-        ),
+      lines(
+        leftOut.filter(({ call }) => call.machine === machine),
+        `${machine}; `,
       ),
     ),
     '',
@@ -109,12 +90,9 @@ export function calibrationTables({ physics, fits, leftOut: all, cards }: Calibr
     '',
     ...head,
     ...fabrics.flatMap((fabric) =>
-      callClasses.flatMap(({ title, has }) =>
-        lines(
-          leftOutFabric.filter(({ call }) => call.fabric === fabric),
-          `${fabric}; ${title}`,
-          has,
-        ),
+      lines(
+        leftOutFabric.filter(({ call }) => call.fabric === fabric),
+        `${fabric}; `,
       ),
     ),
     '',
@@ -149,10 +127,6 @@ export function leftOutRow({ call, predictedUs }: LeftOutCall): string {
   const { choice, protocol = '' } = simulator.simulate(collective, bytes, { dataType: call.type }) ?? {};
   const way = `${choice?.algorithm ?? 'pairs'} ${protocol}`;
   return [machine, fabric, hosts, simulator.nRanks, generation, collective, bytes, way, timeUs, predictedUs.toFixed(2)].join(',');
-}
-
-function isPairs({ collective }: MeasuredCall): boolean {
-  return collective === 'AllToAll' || collective === 'SendRecv';
 }
 
 function meanOf(values: readonly number[]): number {

@@ -4,9 +4,13 @@ import { prepareCluster } from '../plan/cluster.js';
 import { scheduledBusFactor, simulatorOf } from '../plan/prediction.js';
 import type { ScheduledCollective } from '../schedule/schedule.js';
 import { defaultEnvironment, type Environment } from '../simulate/environment.js';
+import { sizeClasses, sizeClassOf } from '../simulate/measured-calls.js';
 import type { Simulator } from '../simulate/simulate.js';
 import type { Hypothesis } from './hypotheses.js';
 import type { ResultRow, Results } from './measured.js';
+
+/** Place of a time in its bounds; `undecided` within them, but above those where calls like this one were measured. */
+export type Verdict = 'expected' | 'slow' | 'fast' | 'undecided';
 
 /** A measured time beside the expected one. */
 export interface ExpectedRow extends ResultRow {
@@ -19,8 +23,7 @@ export interface ExpectedRow extends ResultRow {
   readonly usualMostUs: number;
   /** True if calls like this one were measured. */
   readonly isMeasured: boolean;
-  /** Place in the bounds; `undecided` within them, but above those where calls like this one were measured. */
-  readonly verdict: 'expected' | 'slow' | 'fast' | 'undecided';
+  readonly verdict: Verdict;
   /** Bus bandwidths, GB/s. */
   readonly busGBps: number;
   readonly expectedGBps: number;
@@ -65,17 +68,15 @@ export function expectTable(results: Results, simulator: Simulator, environment 
     const { least, most, usual } = interval;
     for (const each of interval.unmeasured) unmeasured.add(each);
     const gbps = (timeUs: number) => (row.bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks);
-    const ratio = row.timeUs / expectedUs;
+    const bounds = { leastUs: expectedUs * least, mostUs: expectedUs * most, usualMostUs: expectedUs * usual.most };
     return [
       {
         ...row,
         expectedUs,
-        leastUs: expectedUs * least,
-        mostUs: expectedUs * most,
+        ...bounds,
         usualLeastUs: expectedUs * usual.least,
-        usualMostUs: expectedUs * usual.most,
         isMeasured: interval.unmeasured.length === 0,
-        verdict: ratio > most ? 'slow' : ratio > usual.most ? 'undecided' : ratio < least ? 'fast' : 'expected',
+        verdict: verdictOf(row.timeUs, bounds),
         busGBps: gbps(row.timeUs),
         expectedGBps: gbps(expectedUs),
       },
@@ -84,6 +85,14 @@ export function expectTable(results: Results, simulator: Simulator, environment 
   const isSlow = isMostly(rows, isSurelySlow) || inSuccession(rows, isFarSlower) >= FAR_SLOWER_ROWS;
   const isUndecided = !isSlow && isMostly(rows, isLate);
   return { collective, environment, rows, unmeasured: [...unmeasured], isSlow, isUndecided };
+}
+
+/** The verdict on one time. */
+export function verdictOf(
+  timeUs: number,
+  { leastUs, mostUs, usualMostUs }: Pick<ExpectedRow, 'leastUs' | 'mostUs' | 'usualMostUs'>,
+): Verdict {
+  return timeUs > mostUs ? 'slow' : timeUs > usualMostUs ? 'undecided' : timeUs < leastUs ? 'fast' : 'expected';
 }
 
 function isSurelySlow({ timeUs, expectedUs, mostUs }: ExpectedRow): boolean {
@@ -110,7 +119,7 @@ function inSuccession(rows: readonly ExpectedRow[], holds: (row: ExpectedRow) =>
 }
 
 /** @returns whether a row is slow, or would be if calls like it had been measured */
-export function isLate({ verdict }: ExpectedRow): boolean {
+export function isLate({ verdict }: Pick<ExpectedRow, 'verdict'>): boolean {
   return verdict === 'slow' || verdict === 'undecided';
 }
 
@@ -129,10 +138,10 @@ export function isOfAnother({ rows }: ExpectedTable): boolean {
 
 /** @returns whether it holds for most rows of small, middle or large sizes */
 function isMostly(rows: readonly ExpectedRow[], holds: (row: ExpectedRow) => boolean): boolean {
-  const classes = [0, 2 ** 20, 2 ** 27].map((least, index, all) =>
-    rows.filter(({ bytes }) => bytes >= least && bytes < (all[index + 1] ?? Infinity)),
-  );
-  return classes.some((some) => 2 * some.filter(holds).length > some.length);
+  return sizeClasses.some((size) => {
+    const some = rows.filter(({ bytes }) => sizeClassOf(bytes) === size);
+    return 2 * some.filter(holds).length > some.length;
+  });
 }
 
 /** A hypothesis, simulated. */
@@ -247,9 +256,13 @@ const ERROR_WEIGHT = 0.25;
  * @param error without any of them
  */
 export function ranked(tried: readonly TriedHypothesis[], error: number): TriedHypothesis[] {
+  return bestFirst(tried.filter((each) => !each.isContradicted && each.error < (1 - LEAST_GAIN) * error));
+}
+
+/** Hypotheses by how well they explain the results, the best first; of each family the best. */
+export function bestFirst(tried: readonly TriedHypothesis[]): TriedHypothesis[] {
   const families = new Set<string>();
-  return tried
-    .filter((each) => !each.isContradicted && each.error < (1 - LEAST_GAIN) * error)
+  return [...tried]
     .sort((a, b) => a.outside + ERROR_WEIGHT * a.error - b.outside - ERROR_WEIGHT * b.error)
     .filter(({ hypothesis: { family } }) => !families.has(family) && families.add(family));
 }

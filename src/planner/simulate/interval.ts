@@ -31,6 +31,9 @@ export interface Predicted extends Pick<Environment, 'launch' | 'network'> {
   readonly isArm: boolean;
 }
 
+/** Calls with intervals of their own: collectives or messages of pairs, on one host or on several. */
+export type IntervalClass = 'oneHost' | 'oneHostPairs' | 'hosts' | 'hostsPairs';
+
 type BySize = Readonly<Record<SizeClass, readonly [least: number, most: number]>>;
 type ByDistance = Readonly<Record<Distance | 'cards', BySize>>;
 
@@ -44,7 +47,7 @@ const cards: BySize = { small: [0.5, 2.01], middle: [0.5, 2.16], large: [0.5, 2.
  * 10th and 90th percentile of measured by predicted time of what fits left out, by the distance that it then had from the rest,
  * wider for the few machines that they come from. `npm run calibrate` prints them (docs/notes/simulate.md#intervals).
  */
-const intervals: Readonly<Record<'oneHost' | 'oneHostPairs' | 'hosts' | 'hostsPairs', ByDistance>> = {
+const intervals: Readonly<Record<IntervalClass, ByDistance>> = {
   oneHost: {
     measured: { small: [0.9, 1.1], middle: [0.91, 1.15], large: [0.93, 1.09] },
     calls: { small: [0.87, 1.49], middle: [0.91, 1.42], large: [0.93, 1.16] },
@@ -112,7 +115,7 @@ export function intervalOf(
 ): Interval {
   const size = sizeClassOf(bytes);
   const isBetweenHosts = of.nHosts > 1;
-  const byDistance = intervals[`${isBetweenHosts ? 'hosts' : 'oneHost'}${isPairs(collective) ? 'Pairs' : ''}`];
+  const byDistance = intervals[intervalClassOf(collective, of.nHosts)];
   const usual = boundsOf(byDistance.measured[size]);
   // Errors of boxes come from links of the host that cards share; two cards do not.
   const isOfCards = !of.hasNvlink && of.gpusPerHost > 2;
@@ -158,6 +161,8 @@ function boundsOf([least, most]: readonly [least: number, most: number]): Bounds
   return { least: Math.min(1, least), most: Math.max(1, most) };
 }
 
-function isPairs(collective: ScheduledCollective): boolean {
-  return collective === 'AllToAll' || collective === 'SendRecv' || collective === 'Gather' || collective === 'Scatter';
+/** The class of a call's interval. */
+export function intervalClassOf(collective: ScheduledCollective, nHosts: number): IntervalClass {
+  const isPairs = collective === 'AllToAll' || collective === 'SendRecv' || collective === 'Gather' || collective === 'Scatter';
+  return nHosts > 1 ? (isPairs ? 'hostsPairs' : 'hosts') : isPairs ? 'oneHostPairs' : 'oneHost';
 }

@@ -1,5 +1,6 @@
 import type { ExpectedRow, ExpectedTable } from '../expect.js';
 import { formatBytes, formatRate } from '../../plan/overview/format.js';
+import { sizeClassOf } from '../../simulate/measured-calls.js';
 import type { Missing } from './missing.js';
 import { testOf } from './thresholds.js';
 
@@ -13,14 +14,14 @@ export interface JudgedTable {
   readonly shown: ExpectedRow | undefined;
 }
 
-/** From this size on bandwidth decides; below, the launch mode and the number of iterations do. */
-const LEAST_BYTES = 2 ** 20;
+/** Sizes at which bandwidth decides; at small ones the launch mode and the number of iterations do. */
+const classes = ['middle', 'large'] as const;
 
 /** A table is slow if most of its judged rows are below their thresholds: a single one may be an outlier. */
 export function judge(table: ExpectedTable): JudgedTable {
-  const judged = table.rows.filter(({ bytes, isMeasured }) => bytes >= LEAST_BYTES && isMeasured);
-  const classes = [judged.filter(({ bytes }) => bytes < 2 ** 27), judged.filter(({ bytes }) => bytes >= 2 ** 27)];
-  const slow = classes.map((rows) => {
+  const judged = table.rows.filter(({ bytes, isMeasured }) => sizeClassOf(bytes) !== 'small' && isMeasured);
+  const slow = classes.map((size) => {
+    const rows = judged.filter(({ bytes }) => sizeClassOf(bytes) === size);
     const late = rows.filter(({ verdict }) => verdict === 'slow');
     return 2 * late.length > rows.length ? late : [];
   });

@@ -2,7 +2,15 @@ import { wouldTell } from '../../expect/would-tell.js';
 import { unmeasuredText } from '../../simulate/unmeasured.js';
 import { counted } from '../../../counted.js';
 import { hypothesesFor } from '../../expect/hypotheses.js';
-import { type ExpectedTable, type TriedHypothesis, tryHypothesis } from '../../expect/expect.js';
+import {
+  bestFirst,
+  type ExpectedTable,
+  isLate,
+  type TriedHypothesis,
+  tryHypothesis,
+  type Verdict,
+  verdictOf,
+} from '../../expect/expect.js';
 import { formatBytes, formatRate, formatTime } from '../../plan/overview/format.js';
 import { scheduledBusFactor, type PredictedRow } from '../../plan/prediction.js';
 import type { ScheduledCollective } from '../../schedule/schedule.js';
@@ -60,13 +68,14 @@ export function answerJudge(
   const busGBps = measuredBusGBps(measured, best.bytes, factor);
   const timeUs = (best.bytes / busGBps / 1000) * factor;
   const ratio = busGBps / best.busGBps;
-  const isLate = timeUs > (best.usualMostUs ?? best.mostUs);
-  const verdict = timeUs > best.mostUs ? 'slow' : isLate ? 'undecided' : timeUs < best.leastUs ? 'fast' : 'expected';
+  const verdict = verdictOf(timeUs, boundsOf(best));
   const said = measured.kind === 'time' ? formatTime(measured.value) : gbps(measured.value);
   const where = `${collective} of ${formatBytes(best.bytes)} on ${titleOf(situation)}`;
-  const { tried, leftOut } = isLate ? triedHypotheses(situation, collective, best, timeUs, keepGoing) : { tried: [], leftOut: 0 };
+  const { tried, leftOut } = isLate({ verdict })
+    ? triedHypotheses(situation, collective, best, { timeUs, verdict }, keepGoing)
+    : { tried: [], leftOut: 0 };
   const causes = explanations(tried, Math.abs(Math.log(ratio)));
-  const like = isLate && sizes.length === 0 ? sizeWith(situation, collective, busGBps) : undefined;
+  const like = isLate({ verdict }) && sizes.length === 0 ? sizeWith(situation, collective, busGBps) : undefined;
   return {
     title:
       verdict === 'expected'
@@ -94,7 +103,7 @@ export function answerJudge(
             'A measurement above the interval mostly has another size, other units or another machine than this one. With two nodes a tree passes the speed of the network, and with one NVLink SHARP that of NVLink: ask why it is higher than the network.',
           ]
         : []),
-      ...(isLate ? causeSentences(causes, tried, { collective, bytes: best.bytes, factor, busGBps }) : []),
+      ...(isLate({ verdict }) ? causeSentences(causes, tried, { collective, bytes: best.bytes, factor, busGBps }) : []),
       ...(leftOut === 0 ? [] : [`${counted(leftOut, 'possible fault')} not tried, for lack of time.`]),
       ...boundText(situation, best),
       ...(verdict === 'fast' ? [] : hindrances(situation)),
@@ -155,12 +164,16 @@ function sizeWith(situation: Situation, collective: ScheduledCollective, busGBps
   return allSizes.find((bytes) => (predicted(situation, collective, bytes)?.busGBps ?? 0) >= busGBps);
 }
 
+function boundsOf({ leastUs, mostUs, usualMostUs = mostUs }: PredictedRow) {
+  return { leastUs, mostUs, usualMostUs };
+}
+
 /** Tries all single faults on the call. */
 function triedHypotheses(
   situation: Situation,
   collective: ScheduledCollective,
   row: PredictedRow,
-  timeUs: number,
+  judged: { readonly timeUs: number; readonly verdict: Verdict },
   keepGoing: () => boolean,
 ): { readonly tried: readonly TriedHypothesis[]; readonly leftOut: number } {
   const table: ExpectedTable = {
@@ -174,14 +187,11 @@ function triedHypotheses(
         bytes: row.bytes,
         type: 'float32',
         place: 'out of place',
-        timeUs,
+        ...judged,
         expectedUs: row.timeUs,
-        leastUs: row.leastUs,
-        mostUs: row.mostUs,
+        ...boundsOf(row),
         usualLeastUs: row.leastUs,
-        usualMostUs: row.usualMostUs ?? row.mostUs,
         isMeasured: row.unmeasured === undefined,
-        verdict: 'slow',
         busGBps: 0,
         expectedGBps: 0,
       },
@@ -198,15 +208,11 @@ function triedHypotheses(
 
 /** Single faults under which the call takes about the measured time, the best first; of each family the best. */
 function explanations(tried: readonly TriedHypothesis[], unexplained: number): TriedHypothesis[] {
-  const families = new Set<string>();
-  return tried
-    .filter(
-      ({ error, refused, isContradicted }) =>
-        refused === undefined && !isContradicted && error <= Math.min(MOST_ERROR, MOST_LEFT * unexplained),
-    )
-    .sort((a, b) => a.outside + 0.25 * a.error - b.outside - 0.25 * b.error)
-    .filter(({ hypothesis: { family } }) => !families.has(family) && families.add(family))
-    .slice(0, MOST_CAUSES);
+  const possible = tried.filter(
+    ({ error, refused, isContradicted }) =>
+      refused === undefined && !isContradicted && error <= Math.min(MOST_ERROR, MOST_LEFT * unexplained),
+  );
+  return bestFirst(possible).slice(0, MOST_CAUSES);
 }
 
 interface MeasuredCall {
