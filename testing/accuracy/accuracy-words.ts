@@ -22,18 +22,17 @@ Other simulators, by their authors: ASTRA-sim 9.7 to 20.6 % on one H100 node, AT
 
 export const COVERAGE_BEFORE = `## Measurements inside their intervals
 
-Eight of ten should lie in the interval of 10 to 90 % that tccl prints. Fits leave out, in turn, each machine, each fabric, each generation of GPUs and
-each generation between hosts; each predicts what it left out, with the interval of a call that is as [far](simulate.md#intervals) from the rest as
-this one was.
+Eight of ten measurements should lie in the interval of 10 to 90 % that tccl prints. Fits leave out, in turn, each machine, each fabric, each generation of
+GPUs, and each generation between hosts. Each fit predicts what it left out. The interval is that of the call's [distance](simulate.md#intervals) from the
+measurements that this fit had.
 
 - **inside**: in the interval that tccl prints;
-- **inside intervals of the others**: in intervals that were computed without the measurements' machine, too: what to expect of the next machine.
+- **inside intervals of the others**: in an interval that was computed without this machine's measurements, as it will be for the next machine.
 `;
 
 export const COVERAGE_AFTER = `
-The second column counts a machine's own errors, so it is above eight of ten. In the third, all-to-all on one node is below: its three generations differ most
-from each other (A100 left out: 1.35 to 1.7 times the predicted time below 1 MiB). Messages between hosts, and cards over PCIe, were measured on one machine, so the third column has nothing to say
-of them.
+The first share counts a machine's own errors, so it is above 80 %. The second is below 80 % for all-to-all on one node, whose three generations differ most
+(A100 left out: 1.35 to 1.7 times the predicted time below 1 MiB). Messages between hosts, and cards over PCIe, were measured on one machine, so they have no second share.
 `;
 
 export const METHOD = `## The estimate of published results
