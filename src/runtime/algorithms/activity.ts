@@ -14,8 +14,11 @@ export function isOfRest(call: OutOfBandCall): call is CallOfRest {
 
 /** A waiting rank's operation, or its last call. The first words of its report carry it to other ranks (wait-chains.ts). */
 export type Activity =
-  /** `number` counts the communicator's collectives from 0, as its log and trace do. */
-  | { readonly kind: 'collective' | 'last'; readonly number: number; readonly call: Call }
+  /**
+   * `number` counts the communicator's collectives from 0, as its log and trace do; for the last call before a goodbye, those on
+   * the connection.
+   */
+  | { readonly kind: 'collective' | 'last' | 'left'; readonly number: number; readonly call: Call }
   /** `peer` is ANY_SOURCE in a receive from any rank; `tag` is left out where it is 0 or any. */
   | {
       readonly kind: 'send' | 'recv';
@@ -33,7 +36,7 @@ export type Activity =
 /** Peer of a receive that takes a message of any rank. */
 export const ANY_SOURCE = -1;
 
-const kinds: readonly Activity['kind'][] = ['collective', 'send', 'recv', 'window', 'outOfBand', 'last', 'probe'];
+const kinds: readonly Activity['kind'][] = ['collective', 'send', 'recv', 'window', 'outOfBand', 'last', 'probe', 'left'];
 
 /** Words of an activity: 1 + kind | number, peer or name | code of the call or type | root or tag | count, low and high. */
 export const ACTIVITY_WORDS = 6;
@@ -42,7 +45,8 @@ export function encodeActivity(activity: Activity): number[] {
   const kind = 1 + kinds.indexOf(activity.kind);
   switch (activity.kind) {
     case 'collective':
-    case 'last': {
+    case 'last':
+    case 'left': {
       const { root, count } = activity.call;
       return [kind, activity.number, encodeCall(activity.call), root, ...halves(count)];
     }
@@ -63,7 +67,7 @@ export function decodeActivity(words: readonly number[]): Activity | undefined {
   const [kindWord = 0, first = 0, code = 0, root = 0, low = 0, high = 0] = words;
   const kind = kinds[kindWord - 1];
   const count = (low >>> 0) + (high >>> 0) * 2 ** 32;
-  if (kind === 'collective' || kind === 'last') {
+  if (kind === 'collective' || kind === 'last' || kind === 'left') {
     const call = readCall(code, root >>> 0, count);
     return call && { kind, number: first, call };
   }
@@ -83,6 +87,7 @@ export function describeActivity(activity: Activity): string {
   switch (activity.kind) {
     case 'collective':
     case 'last':
+    case 'left':
       return `${describeCall(activity.call)}, call ${activity.number}`;
     case 'send':
       return `send of ${describeMessage(activity)} to rank ${activity.peer}`;
@@ -109,13 +114,14 @@ function describeMessage({ count, type, tag }: Extract<Activity, { readonly kind
 
 /** True if the report is of a waiting rank. */
 export function isWaitReport(words: readonly number[]): boolean {
-  return decodeActivity(words)?.kind !== 'last';
+  const kind = decodeActivity(words)?.kind;
+  return kind !== 'last' && kind !== 'left';
 }
 
 /** Text of a reporting rank's activity: `waiting in recv of 4 int32 from rank 0`, `last call barrier (direct), call 3`. */
 export function describeReport(words: readonly number[]): string | undefined {
   const activity = decodeActivity(words);
-  return activity && `${activity.kind === 'last' ? 'last call' : 'waiting in'} ${describeActivity(activity)}`;
+  return activity && `${isWaitReport(words) ? 'waiting in' : 'last call'} ${describeActivity(activity)}`;
 }
 
 /**

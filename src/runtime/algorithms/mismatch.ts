@@ -77,7 +77,7 @@ interface Called {
   readonly rank: number;
   readonly call: Call;
   readonly counts?: readonly number[] | undefined;
-  /** Number of the call among the rank's calls on the communicator. */
+  /** Number of the call among the rank's calls on the communicator, from 0. */
   readonly number?: number | undefined;
 }
 
@@ -98,9 +98,11 @@ export function callMismatch(mine: Called, theirs: Called): InvalidUsageError {
     counts === undefined || theirs.counts === undefined
       ? undefined
       : describeDifference(rank, counts, theirs.rank, theirs.counts);
+  const isElsewhere = mine.number !== undefined && theirs.number !== undefined && mine.number !== theirs.number;
+  const place = isElsewhere ? `, its call number ${theirs.number}, while rank ${rank} is at number ${mine.number}` : '';
   return new InvalidUsageError(
     'CALL_MISMATCH',
-    `rank ${rank} called ${mineText} where rank ${theirs.rank} called ${theirText}${describeArguments([call, theirs.call])}; ` +
+    `rank ${rank} called ${mineText} where rank ${theirs.rank} called ${theirText}${place}${describeArguments([call, theirs.call])}; ` +
       `${difference === undefined ? '' : `${difference}; `}all ranks of a communicator must make the same calls in the same order`,
     { ranks: oddRanks([[rank], [theirs.rank]]) },
   );

@@ -152,7 +152,8 @@ export abstract class ShmConnection implements Connection {
     return this.ended === undefined ? this.#theirReport.latest() : undefined;
   }
 
-  close(): Promise<void> {
+  close(report?: readonly number[]): Promise<void> {
+    if (report !== undefined) this.reportWait(report);
     this.#end(closedHere(this.peer), CLOSED);
     return Promise.resolve();
   }

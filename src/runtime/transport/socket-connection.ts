@@ -213,9 +213,11 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
     return this.#report;
   }
 
-  async close(): Promise<void> {
+  async close(report?: readonly number[]): Promise<void> {
     if (this.#endedHere === undefined) {
       this.#endedHere = closedHere(this.peer);
+      const bytes = report && packReport(report, REPORT_BYTES);
+      if (bytes !== undefined) this.#leave(frame(frameKinds.waits, bytes.length, bytes));
       this.#leave(frame(frameKinds.goodbye, 0));
     }
     await this.#finish(graceMs.deliveryAfterClose);
@@ -474,7 +476,7 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
     this.#endedThere ??= error;
   }
 
-  /** Sends the last frame, after all posted messages. */
+  /** Sends a frame after all posted messages. */
   #leave(last: Buffer): void {
     if (this.#wire.giveBack()) this.#startReading();
     if (this.#socket.writable) this.#socket.write(last);

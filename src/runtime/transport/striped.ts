@@ -243,8 +243,8 @@ class StripedConnection implements TwoWayConnection {
     return last;
   }
 
-  async close(): Promise<void> {
-    await Promise.all(this.#lanes.map((lane) => lane.close()));
+  async close(report?: readonly number[]): Promise<void> {
+    await Promise.all(this.#lanes.map((lane) => lane.close(report)));
   }
 
   abort(reason: Error): void {

@@ -113,10 +113,12 @@ export interface Connection {
    * int32.
    */
   reportWait(report: readonly number[]): void;
-  /** The last such report of the other side. */
+  /** The last report of the other side. */
   waitReport(): WaitReport | undefined;
-  /** Sends a goodbye after all posted messages. Resolves when this side has closed everything. */
-  close(): Promise<void>;
+  /**
+   * Sends a goodbye after all posted messages, and a last report before it. Resolves when this side has closed everything.
+   */
+  close(report?: readonly number[]): Promise<void>;
   /** Ends immediately; the other side and later calls on this side throw `reason`. */
   abort(reason: Error): void;
 }

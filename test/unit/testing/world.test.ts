@@ -49,6 +49,30 @@ it.each([1, 3])('ends calls that do not match at once where one is split or wind
   expect(others).toEqual([]);
 });
 
+it.each(['barrier', 'split', 'objects'] as const)(
+  'names both calls where %s differs from the last call of others',
+  async (makes) => {
+    const named: Record<string, string> = { barrier: 'barrier', split: 'split', objects: 'allGatherObject' };
+    const others: string[] = [];
+    for (const [nRanks, hosts] of [
+      [3, 1],
+      [5, 2],
+    ] as const)
+      for (let rank = 0; rank < nRanks; rank++) {
+        const last = { kind: 'broadcast' as const, count: 1, pauseMs: 0 };
+        const calls = [...barrier, last, last];
+        const faults: Fault[] = [{ kind: 'odd call', rank, call: 2, makes }];
+        const { broken, trace } = await runJob({ seed: rank, nRanks, hosts, calls, faults, recovers: false }, await code);
+        const failed = trace.filter(({ text }) => text.includes(' failed: '));
+        const names = ({ text }: { readonly text: string }): boolean =>
+          text.includes('CALL_MISMATCH') && text.includes(' called broadcast') && text.includes(` called ${named[makes]!}`);
+        if (broken.length > 0 || failed.length === 0 || !failed.every(names))
+          others.push(`${nRanks} ranks, ${hosts} hosts, rank ${rank}: ${failed.map(({ text }) => text).join()}`);
+      }
+    expect(others).toEqual([]);
+  },
+);
+
 it.each([1, 3])('refuses every kind of call once comm.failed has resolved, on %i hosts', async (hosts) => {
   for (const kind of kinds) {
     const calls = [...barrier, { kind, count: 10, pauseMs: 2000 }];
@@ -307,6 +331,16 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
       nRanks: 5,
       calls: [barrier[0]!, { kind: 'broadcast', count: 1, pauseMs: 0 }, barrier[0]!],
       faults: [{ kind: 'odd call', rank: 4, call: 2, makes: 'broadcast' }],
+      recovers: false,
+    },
+  ],
+  [
+    'a rank whose call differs from the last one of others got CLOSED, because a goodbye passed their messages',
+    {
+      seed: 2_001_186,
+      nRanks: 3,
+      calls: [barrier[0]!, { kind: 'broadcast', count: 1, pauseMs: 0 }, { kind: 'broadcast', count: 1, pauseMs: 0 }],
+      faults: [{ kind: 'odd call', rank: 1, call: 2, makes: 'window' }],
       recovers: false,
     },
   ],

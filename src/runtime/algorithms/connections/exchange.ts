@@ -5,7 +5,7 @@ import type { AwaitedNews, Connection, ReceiveConnection, SendConnection } from 
 import type { Team } from '../../device/team.js';
 import type { PendingEnds } from '../../transport/peers.js';
 import type { WakeSources } from '../../progress/parking.js';
-import type { Activity } from '../activity.js';
+import { decodeActivity, encodeActivity, type Activity } from '../activity.js';
 import { ReportReplies, RequestedReports, WaitChains, type Awaited } from '../wait-chains.js';
 import { hasCommonCounts } from '../call-traits.js';
 import { decodeCall, describeCall, readCall, type Call } from '../call.js';
@@ -288,6 +288,11 @@ export class Exchange implements Outputs {
     return this.#waitChains.doing(rank);
   }
 
+  /** Number of the running call, from 0. */
+  get #number(): number {
+    return this.#sequence - 1;
+  }
+
   /** The running call; undefined before the first. */
   underWay(): Call | undefined {
     return this.#sequence === 0 ? undefined : decodeCall(this.#code, this.#root, this.#count);
@@ -369,10 +374,32 @@ export class Exchange implements Outputs {
     for (const connection of all) connection.onNews(listener);
   }
 
-  /** Sends a goodbye to all. Resolves when everything is sent; the slots must stay allocated until then. */
+  /**
+   * Sends a goodbye to all, with the last call. Resolves when everything is sent; the slots must stay allocated until then.
+   */
   async close(): Promise<void> {
+    const call = this.underWay();
+    const last = call && encodeActivity({ kind: 'left', number: this.#number, call });
     this.#tracks = [];
-    await Promise.all(this.#all().map((connection) => connection.close()));
+    await Promise.all(this.#all().map((connection) => connection.close(last)));
+  }
+
+  /**
+   * The reason for an error of the running call. A rank that has closed after another call in the place of this one has left
+   * because its calls differ; its message that would show it may be on its way on another connection.
+   */
+  reasonOf(error: unknown): unknown {
+    const call = this.underWay();
+    if (!(error instanceof TcclError && error.code === 'CLOSED') || call === undefined) return error;
+    for (const connection of this.#all()) {
+      const { peer } = connection;
+      const report = peer === error.rank ? connection.waitReport() : undefined;
+      const last = report && decodeActivity(report.words);
+      if (last?.kind !== 'left' || last.number < this.#number) continue;
+      if (last.number === this.#number && describeCall(last.call) === describeCall(call)) continue;
+      return callMismatch({ rank: this.rank, call, number: this.#number }, { rank: peer, call: last.call, number: last.number });
+    }
+    return error;
   }
 
   abort(reason: Error): void {
@@ -463,9 +490,9 @@ export class Exchange implements Outputs {
           rank: this.rank,
           call: decodeCall(this.#code, this.#root, this.#count),
           counts: countsIn(this.#counts),
-          number: this.#sequence,
+          number: this.#number,
         },
-        { rank: peer, call, counts: countsIn(theirs), number: words[header + SEQUENCE] },
+        { rank: peer, call, counts: countsIn(theirs), number: defined(words[header + SEQUENCE]) - 1 },
       );
     }
     const sent = messageBytes - this.#headBytes;

@@ -156,8 +156,7 @@ export class NetworkEngine implements Engine {
       this.#meeting = !this.#metFor.has(this.#algorithm);
       return this.#goOn(this.#exchange.begin(this.#meeting ? this.#ring.barrier() : this.#work(), this.#looks(spins)), spins);
     } catch (error) {
-      this.abort(error as Error);
-      throw error;
+      throw this.#failed(error);
     }
   }
 
@@ -167,13 +166,16 @@ export class NetworkEngine implements Engine {
       if (this.#opening !== undefined) return PENDING;
       return this.#goOn(this.#exchange.progress(this.#looks(spins)), spins);
     } catch (error) {
-      this.abort(error as Error);
-      throw error;
+      throw this.#failed(error);
     }
   }
 
   check(): void {
-    this.#exchange.check();
+    try {
+      this.#exchange.check();
+    } catch (error) {
+      throw this.#exchange.reasonOf(error);
+    }
   }
 
   late(limitMs: number): number[] {
@@ -215,6 +217,13 @@ export class NetworkEngine implements Engine {
   async close(): Promise<void> {
     this.#end(new InvalidUsageError('CLOSED', `rank ${this.#rank} closed the communicator`));
     await this.#exchange.close();
+  }
+
+  /** Ends the call for an error; returns the reason. */
+  #failed(error: unknown): Error {
+    const reason = this.#exchange.reasonOf(error) as Error;
+    this.abort(reason);
+    return reason;
   }
 
   #end(reason: Error): void {

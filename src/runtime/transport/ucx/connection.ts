@@ -125,10 +125,10 @@ abstract class UcxConnection implements Connection {
     return this.#report;
   }
 
-  async close(): Promise<void> {
+  async close(report: readonly number[] = []): Promise<void> {
     if (this.endedHere === undefined) {
       this.endedHere = closedHere(this.peer);
-      this.#leave(noteKinds.goodbye);
+      this.#leave(noteKinds.goodbye, packReport(report, REPORT_BYTES));
     }
     await (this.#finishing ??= this.#finish(graceMs.deliveryAfterClose));
   }
@@ -245,6 +245,7 @@ abstract class UcxConnection implements Connection {
       case noteKinds.credit:
         return this.takeCredit(value);
       case noteKinds.goodbye:
+        if (payload.length > 0) this.#report = unpackReport(payload, this.#report);
         this.#endedThere(closedThere(this.peer));
         return true;
       case noteKinds.abort:

@@ -4,7 +4,8 @@
  *
  *     kind u32   value u32   posted u32   0
  *     CREDIT     slots       number of slots that were released                    receiver to sender
- *     GOODBYE    0           nothing follows; the connection ends in order         both
+ *     GOODBYE    length      then so many bytes, a last report (int32 each):       both
+ *                            nothing follows; the connection ends in order
  *     ABORT      length      then so many bytes: why this side gave up             both
  *     WAITS      length      then so many bytes (int32 each): this side has        both
  *                            waited for long, and what it knows of the cause

@@ -160,10 +160,10 @@ export function transportCompliance(
       }
     });
 
-    test('delivers messages that were posted before the sender closed, then CLOSED', async () => {
+    test('delivers messages that were posted before the sender closed, then CLOSED and its last report', async () => {
       const { sender, receiver, senderSegment, receiverSegment } = await open();
       for (let i = 0; i < 3; i++) write(sender, senderSegment, pattern(i, 1500));
-      const closed = sender.close();
+      const closed = sender.close([5, -6]);
       for (let i = 0; i < 3; i++) {
         expect(thrown(() => receiver.check())).toBeUndefined();
         await until(() => receiver.peek() >= 0);
@@ -172,6 +172,7 @@ export function transportCompliance(
       await until(() => thrown(() => receiver.peek()) !== undefined);
       expect(thrown(() => receiver.peek())).toMatchObject({ name: 'RemoteError', code: 'CLOSED', rank: 0 });
       expect(thrown(() => receiver.check())).toMatchObject({ name: 'RemoteError', code: 'CLOSED', rank: 0 });
+      expect(receiver.waitReport()?.words).toEqual([5, -6]);
       expect(thrown(() => sender.acquire())).toMatchObject({ name: 'InvalidUsageError', code: 'CLOSED' });
       await closed;
     });
