@@ -1,6 +1,6 @@
 import { describeValue } from '../describe-value.js';
 import type { DeviceMemory, Part } from '../devices/memory.js';
-import { InvalidArgumentError } from '../errors.js';
+import { InvalidArgumentError, type TcclError } from '../errors.js';
 import type { CudaBuffer } from './cuda-buffer.js';
 import type { CudaPeers } from './cuda-peers.js';
 import type { CudaContext } from '../runtime/device/cuda/context.js';
@@ -82,7 +82,7 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
 
   async read(parts: readonly Part<CudaBuffer>[], to: Uint8Array): Promise<void> {
     // A copy to memory that is not page-locked blocks until it is done: the stream must not have to wait for the program.
-    await this.context.reached(this.#program);
+    await this.#programReached();
     this.#queue(this.#reading, 'cuMemcpyDtoHAsync', parts, (driver, pointer, at, bytes) =>
       driver.cuMemcpyDtoHAsync_v2(to.subarray(at, at + bytes), pointer, bytes, this.#reading),
     );
@@ -90,7 +90,7 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
   }
 
   async write(parts: readonly Part<CudaBuffer>[], from: Uint8Array): Promise<void> {
-    await this.context.reached(this.#program);
+    await this.#programReached();
     this.#queue(this.#writing, 'cuMemcpyHtoDAsync', parts, (driver, pointer, at, bytes) =>
       driver.cuMemcpyHtoDAsync_v2(pointer, from.subarray(at, at + bytes), bytes, this.#writing),
     );
@@ -103,13 +103,15 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
     const isPinned = this.context.run((driver) => driver.cuMemHostRegister_v2(host, host.length, 0) === results.SUCCESS);
     if (!isPinned) return () => undefined;
     return () => {
-      // After a fault, nothing is registered any more.
-      this.context.inAnyCase((driver) => driver.cuMemHostUnregister(host));
+      // After a fault, nothing is registered any more. Work that may never end would end no call that waits for it.
+      if (this.peers?.stuck === undefined) this.context.inAnyCase((driver) => driver.cuMemHostUnregister(host));
     };
   }
 
   close(): void {
     this.#isClosed = true;
+    // The driver may wait for all work before it ends a context.
+    if (this.peers?.stuck !== undefined) return;
     this.peers?.close();
     this.#closeContext();
   }
@@ -117,6 +119,14 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
   /** Arrays stay when the device is closed, and with them the context. */
   #closeContext(): void {
     if (this.#isClosed && this.#nArrays === 0) this.context.close();
+  }
+
+  /** Resolves when the program's work until now is done. Throws the ranks' failure if it waits for one that may be gone. */
+  async #programReached(): Promise<void> {
+    const stuck = (): TcclError | undefined => this.peers?.stuck;
+    await this.context.reached(this.#program, () => stuck() !== undefined);
+    const failure = stuck();
+    if (failure !== undefined) throw failure;
   }
 
   /** Queues copies of parts, one after the other on the host. If one of them fails, none is under way afterwards. */

@@ -1,4 +1,5 @@
 import type { Combining, DevicePeers, PeerPoint, PeerStep } from '../devices/memory.js';
+import type { TcclError } from '../errors.js';
 import type { CudaContext } from '../runtime/device/cuda/context.js';
 import {
   EVENT_OF_PROCESSES,
@@ -7,6 +8,7 @@ import {
   IPC_PEER_ACCESS,
   type Driver,
 } from '../runtime/device/cuda/functions.js';
+import { results } from '../runtime/device/cuda/results.js';
 import { MAX_OPERANDS } from '../runtime/device/ptx/step-record.js';
 import { CudaKernels } from './cuda-kernels.js';
 import type { CudaBuffer } from './cuda-buffer.js';
@@ -56,9 +58,13 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   readonly #opened: readonly Map<number, CudaBuffer>[];
   /** Work was queued that waits for other ranks, and nobody has waited for it. */
   #isPending = false;
-  #isAbandoned = false;
+  #failure: TcclError | undefined;
+  #isClosing = false;
+  /** All ranks have closed what they had opened. */
   #isOver = false;
   readonly #betweenStreams: bigint;
+  /** Of all work that was queued before the failure. */
+  readonly #end: bigint;
 
   /**
    * @param program stream of the program
@@ -79,6 +85,7 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
     this.#free = free;
     this.#stream = context.makeStream();
     this.#betweenStreams = makeEvent(context, EVENT_WITHOUT_TIMING);
+    this.#end = makeEvent(context, EVENT_WITHOUT_TIMING);
     this.#opened = peers.map(() => new Map());
     this.#kernels = new CudaKernels(context);
   }
@@ -125,7 +132,7 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
 
   /**
    * Takes memory that is released here. Returns false if it can be freed now: no other rank has it open, and no work here uses
-   * it.
+   * it. The driver may wait for all work before it frees memory, which may never end.
    */
   retire(pointer: bigint): boolean {
     const shared = this.#allocated.get(pointer);
@@ -152,7 +159,8 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
 
   freeRetired(): void {
     for (const pointer of this.#closed.splice(0)) this.#free(pointer);
-    if (!this.#isOver) return;
+    if (!this.#isClosing) return;
+    this.#isOver = true;
     for (const pointer of this.#named.splice(0)) this.#free(pointer);
     for (const { pointer } of this.#released.splice(0)) this.#free(pointer);
   }
@@ -191,20 +199,26 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   }
 
   async reached(isOver: () => boolean): Promise<void> {
-    const hasGivenUp = (): boolean => isOver() || this.#isStuck;
+    const hasGivenUp = (): boolean => isOver() || this.stuck !== undefined;
     await this.#context.reached(this.#stream, hasGivenUp);
     if (!hasGivenUp()) this.#isPending = false;
   }
 
-  abandon(): void {
-    this.#isAbandoned = true;
+  abandon(failure: TcclError): void {
+    this.#failure = failure;
+    this.#context.inAnyCase((driver) => driver.cuEventRecord(this.#end, this.#stream));
+  }
+
+  /** The failure of the ranks while work here waits for one that may never do its part. */
+  get stuck(): TcclError | undefined {
+    return this.#failure !== undefined && this.#isWaiting() ? this.#failure : undefined;
   }
 
   closeOpened(): void {
+    this.#isClosing = true;
     // Work that waits for a rank that died may come to it yet.
-    if (!this.#isStuck)
-      for (const [rank, opened] of this.#opened.entries()) for (const number of [...opened.keys()]) this.#close(rank, number);
-    this.#isOver = true;
+    if (this.stuck !== undefined) return;
+    for (const [rank, opened] of this.#opened.entries()) for (const number of [...opened.keys()]) this.#close(rank, number);
     this.#kernels.close();
   }
 
@@ -212,13 +226,16 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   close(): void {
     this.#context.inAnyCase((driver) => {
       const opened = this.#peers.flatMap((peer) => (peer === undefined || peer.isThread ? [] : Object.values(peer.events)));
-      for (const event of [...opened, ...Object.values(this.#own), this.#betweenStreams]) driver.cuEventDestroy_v2(event);
+      for (const event of [...opened, ...Object.values(this.#own), this.#betweenStreams, this.#end])
+        driver.cuEventDestroy_v2(event);
     });
   }
 
-  /** True if work was queued that may never end. */
-  get #isStuck(): boolean {
-    return this.#isAbandoned && this.#isPending;
+  /** True until work that was queued before the failure is done. After a fault, there is none. */
+  #isWaiting(): boolean {
+    if (this.#isPending)
+      this.#context.inAnyCase((driver) => (this.#isPending = driver.cuEventQuery(this.#end) === results.NOT_READY));
+    return this.#isPending;
   }
 
   #close(rank: number, number: number): void {

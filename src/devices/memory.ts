@@ -1,3 +1,4 @@
+import type { TcclError } from '../errors.js';
 import type { DataTypeName, OperatorName } from '../runtime/device/types.js';
 
 /** Consecutive bytes in a buffer of a device. */
@@ -98,8 +99,8 @@ export interface DevicePeers<Buffer> {
   queue(step: PeerStep<Buffer>): void;
   /** Resolves when all that is queued here is done, `isOver` says that nobody waits for it, or it may never be done. */
   reached(isOver: () => boolean): Promise<void>;
-  /** Notes that other ranks may never do what work here waits for: no memory that it uses is freed. */
-  abandon(): void;
+  /** Notes that other ranks may never do what work here waits for. While it waits, nothing that it may use is freed. */
+  abandon(failure: TcclError): void;
   /** Closes buffers of other ranks. Those of this rank stay until `freeRetired`. */
   closeOpened(): void;
 }

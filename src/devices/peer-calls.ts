@@ -74,7 +74,7 @@ export class PeerCalls<Buffer> {
     this.#recordBytes = 8 * fields.end + 2 * peers.handleBytes;
     void comm.failed.then((failure) => {
       this.#failure = failure;
-      peers.abandon();
+      peers.abandon(failure);
     });
   }
 

@@ -1,4 +1,5 @@
 // Checks of GPUs that reach each other's memory.
+import { openCuda } from '../../dist/cuda/open.js';
 import { collectives, saidBy } from '../devices/compliance.mjs';
 import { kernelOf, launch } from './kit.mjs';
 
@@ -149,7 +150,83 @@ export async function killed(comm, gpu, { driver }) {
   // Its own GPU works still.
   const values = (await saidBy(() => x.download())).slice(0, 9);
   await gpu.close();
-  return { said, again, values, opened: driver.left.opened };
+  const { allocations, opened } = driver.left;
+  // Another rank may have it open still.
+  x.free();
+  return { said, again, values, opened, stays: driver.left.allocations === allocations };
+}
+
+/**
+ * Words of the ranks that are left when rank 1 is killed after calls that were queued, before it has done its part: nothing of
+ * them waits for their streams, which never go on.
+ */
+export async function killedQueued(comm, gpu, { driver }) {
+  process.on('SIGTERM', () => undefined);
+  const [x, y] = [await gpu.alloc(Float32Array, 100), await gpu.alloc(Float32Array, 100)];
+  await gpu.allReduce(x);
+  if (comm.rank === 1) driver.halt();
+  await gpu.allReduce(x, x, 'sum', { queued: true });
+  await gpu.broadcast(x, y, 1, { queued: true });
+  if (comm.rank === 1) process.kill(process.pid, 'SIGKILL');
+  // No other rank has opened it.
+  y.free();
+  const said = [];
+  for (const queued of [true, false]) said.push(await saidBy(() => gpu.allReduce(x, x, 'sum', { queued })));
+  said.push(await saidBy(() => x.download()), await saidBy(() => x.upload(new Float32Array(100))));
+  const z = await gpu.alloc(Float32Array, 100);
+  z.free();
+  await gpu.close();
+  x.free();
+  return { said, hasEnded: driver.calls.has('cuEventDestroy_v2') };
+}
+
+/** Results when rank 1's next call finds no other rank and ends the device's calls: work that was queued comes to its end. */
+export async function endedQueued(comm, gpu, { driver }) {
+  const x = await gpu.alloc(Float32Array, 100);
+  await x.upload(new Float32Array(100).fill(1));
+  const call = (options) => gpu.allReduce(x, x, 'sum', { queued: true, ...options });
+  await call();
+  if (comm.rank === 1) await saidBy(() => call({ timeoutMs: 1 }));
+  await comm.barrier();
+  const said = await saidBy(call);
+  let values;
+  for (let i = 0; i < 1000 && values === undefined; i++) values = await x.download().catch(() => undefined);
+  await gpu.close();
+  return { said: said.split(':')[0], values: [values?.[0], values?.[99]], opened: driver.left.opened };
+}
+
+/** Memory that no other rank has opened, freed while a call that was queued uses it. */
+export async function freedQueued(comm, gpu) {
+  const x = await gpu.alloc(Int32Array, 64);
+  for (let i = 0; i < 20; i++) {
+    const y = await gpu.alloc(Int32Array, 64);
+    await gpu.broadcast(x, y, i % comm.nRanks, { queued: true });
+    y.free();
+  }
+  await gpu.allReduce(x);
+  return saidBy(() => x.download());
+}
+
+/** Words of the ranks when an operator of the program's throws on rank 1; the communicator goes on, and opens the GPU again. */
+export async function throwing(comm, gpu, { driver, context }) {
+  const x = await gpu.alloc(Float32Array, 4);
+  const throws = (lower, higher) => {
+    if (comm.rank === 1) throw new Error('no more');
+    return lower + higher;
+  };
+  const first = await saidBy(() => gpu.allReduce(x, x, throws));
+  const said = await saidBy(() => gpu.allReduce(x));
+  await gpu.close();
+  x.free();
+  const sum = await comm.allReduce(1);
+  const again = await openCuda(comm, { device: context.ordinal }, () => driver);
+  const y = await again.alloc(Float32Array, 4);
+  await y.upload(new Float32Array(4).fill(comm.rank + 1));
+  await again.allReduce(y);
+  const [value] = await y.download();
+  await again.close();
+  y.free();
+  return { first: comm.rank === 1 ? first : said, said, sum, value };
 }
 
 /** Words of the ranks when a call of rank 1's driver fails in a call between peers, the first or the second one. */

@@ -149,18 +149,38 @@ describe('GPUs that reach each other', () => {
     expect(runPeers(2, 'one', 'released', 'short')).toEqual([left, left]);
   });
 
-  it('a rank that is killed in a call ends those of the others, whose GPUs work still', () => {
-    const words = ['dist/cli/main.js', 'run', '-n', '3', '--grace', '20', '--', 'node', `${folder}/rank.mjs`, fake, 'killed'];
-    const { stdout } = spawnSync(process.execPath, words, {
-      cwd: repository,
-      env: { ...process.env, FAKE_GPUS: 'one' },
-      encoding: 'utf8',
-    });
-    const died = expect.stringMatching(/^RANK_DIED: rank 1 (\(process \d+ on .*\) )?died: /) as string;
+  /** Results of ranks 0 and 2, of which rank 1 is killed. */
+  const left = (gpus: 'one' | 'each', check: string): readonly unknown[] => {
+    const words = ['dist/cli/main.js', 'run', '-n', '3', '--grace', '20', '--', 'node', `${folder}/rank.mjs`, fake, check];
+    const env = { ...process.env, FAKE_GPUS: gpus };
+    const { stdout } = spawnSync(process.execPath, words, { cwd: repository, env, encoding: 'utf8' });
     const lines = stdout.split('\n').filter((line) => /^\[\d\] \{/.test(line));
-    expect(lines.sort().map((line) => [line.slice(0, 3), JSON.parse(line.slice(4)) as unknown])).toEqual(
-      ['[0]', '[2]'].map((rank) => [rank, { said: died, again: died, values: 'nothing', opened: 0 }]),
-    );
+    expect(lines.sort().map((line) => line.slice(0, 3))).toEqual(['[0]', '[2]']);
+    return lines.map((line) => JSON.parse(line.slice(4)) as unknown);
+  };
+  const died = expect.stringMatching(/^RANK_DIED: rank 1 (\(process \d+ on .*\) )?died: /) as string;
+
+  it('a rank that is killed in a call ends those of the others, whose GPUs work still', () => {
+    const each = { said: died, again: died, values: 'nothing', opened: 0, stays: true };
+    expect(left('one', 'killed')).toEqual([each, each]);
+  });
+
+  it.each(['one', 'each'] as const)('a rank that is killed after a queued call blocks no other one, with %s', (gpus) => {
+    const each = { said: [died, died, died, died], hasEnded: false };
+    expect(left(gpus, 'killedQueued')).toEqual([each, each]);
+  });
+
+  it('queued calls come to their end after the communicator has', () => {
+    expect(runPeers(3, 'each', 'endedQueued')).toEqual(forEach(3, () => ({ said: 'TIMEOUT', values: [3, 3], opened: 0 })));
+  });
+
+  it('memory is not freed while a queued call uses it', () => {
+    expect(runPeers(3, 'one', 'freedQueued')).toEqual(forEach(3, () => 'nothing'));
+  });
+
+  it('an own operator that throws ends the calls of the device, and the communicator goes on', () => {
+    const said = 'OPERATOR_FAILED: allReduce: the operator threw on rank 1: no more (communicator "cuda")';
+    expect(runPeers(3, 'one', 'throwing')).toEqual(forEach(3, () => ({ first: said, said, sum: 3, value: 6 })));
   });
 
   it('a kernel that faults ends the communicators of all ranks', () => {

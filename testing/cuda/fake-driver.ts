@@ -115,6 +115,11 @@ export class FakeDriver {
     this.#streams.clear();
   }
 
+  /** Lets GPUs do no more work of this process, as if it took long. */
+  halt(): void {
+    this.#streams.isHalted = true;
+  }
+
   addressOf(view: ArrayBufferView): bigint {
     return this.host.addressOf(view);
   }
@@ -227,8 +232,7 @@ export class FakeDriver {
       },
       cuMemFree_v2: (pointer) => {
         if (!this.#allocated.has(pointer)) return 1;
-        // The driver waits for all work of the GPU.
-        this.#work(() => this.#streams.finishAll());
+        this.#mayWait();
         const pids = this.#machine.openedBy(pointer);
         if (pids.length > 0)
           throw new Error(`processes ${pids.join(', ')} have memory open that is freed: CUDA leaves this undefined`);
@@ -378,6 +382,7 @@ export class FakeDriver {
       cuModuleUnload: (module) => {
         const kernels = this.#handles.get(module) as ReadonlyMap<string, Kernel> | undefined;
         if (kernels === undefined) return 400;
+        this.#mayWait();
         for (const kernel of [module, ...this.#handlesOf(kernels)]) this.#handles.delete(kernel);
         return 0;
       },
@@ -466,6 +471,11 @@ export class FakeDriver {
       this.#work(() => this.#streams.progress());
       if (this.#streams.hasWork) this.#goOn();
     }, 1).unref();
+  }
+
+  /** Waits for all work, or not: «this API may perform implicit synchronization». */
+  #mayWait(): void {
+    if (this.#random(2) === 0) this.#work(() => this.#streams.finishAll());
   }
 
   #finish(handle: bigint): void {

@@ -25,6 +25,8 @@ export class FakeStreams {
   readonly #random: (below: number) => number;
   readonly #pause: () => void;
   #number = 0;
+  /** While true, no work is done. */
+  isHalted = false;
 
   /** @param pause lets other processes go on, where all work waits for theirs */
   constructor(random: (below: number) => number, pause: () => void) {
@@ -38,9 +40,10 @@ export class FakeStreams {
     return stream;
   }
 
+  /** Ends a stream as soon as its work is done. */
   close(stream: Stream): void {
-    this.finish(stream);
-    this.#streams.delete(stream);
+    if (stream.operations.length === 0) this.#streams.delete(stream);
+    else this.queue(stream, () => this.#streams.delete(stream));
   }
 
   queue(stream: Stream, run: () => void, isReady = () => true): Operation {
@@ -78,6 +81,7 @@ export class FakeStreams {
 
   /** Returns false if there was nothing to do. */
   #step(): boolean {
+    if (this.isHalted) return false;
     const ready = [...this.#streams].filter((stream) => this.#isReady(stream));
     const operation = ready[this.#random(ready.length)]?.operations.shift();
     if (operation === undefined) return false;
