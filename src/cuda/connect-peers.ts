@@ -3,7 +3,7 @@ import type { Communicator } from '../runtime/communicator/communicator.js';
 import { CudaContext } from '../runtime/device/cuda/context.js';
 import { IPC_BYTES, type Driver } from '../runtime/device/cuda/functions.js';
 import { results } from '../runtime/device/cuda/results.js';
-import { MAX_OPERANDS } from '../runtime/device/ptx/step-record.js';
+import { MAX_ARRAYS } from '../runtime/device/ptx/step-record.js';
 import { linkOf } from '../runtime/proc.js';
 import { CudaPeers, makeSharedEvent, memoryHandle, openMemory, type CudaPeer, type PeerEvents } from './cuda-peers.js';
 
@@ -44,7 +44,7 @@ export async function connectPeers(
   const viaHost = (reason: string) => ({ peers: undefined, transport: { name: 'host', reason } as const });
   const { nRanks, rank, nNodes } = comm;
   if (nNodes > 1) return viaHost(`the ranks are on ${nNodes} hosts`);
-  if (nRanks > MAX_OPERANDS) return viaHost(`there are ${nRanks} ranks, and kernels combine the data of ${MAX_OPERANDS}`);
+  if (nRanks > MAX_ARRAYS) return viaHost(`there are ${nRanks} ranks, and kernels combine the data of ${MAX_ARRAYS}`);
   const trial = new Trial(context);
   if (!isAllowed) trial.refusal = 'TCCL_P2P_DISABLE=1';
   const offers = await comm.allGatherObject(trial.attempt(() => trial.offer()));

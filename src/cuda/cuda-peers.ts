@@ -9,7 +9,6 @@ import {
   type Driver,
 } from '../runtime/device/cuda/functions.js';
 import { results } from '../runtime/device/cuda/results.js';
-import { MAX_OPERANDS } from '../runtime/device/ptx/step-record.js';
 import { CudaKernels } from './cuda-kernels.js';
 import type { CudaBuffer } from './cuda-buffer.js';
 
@@ -38,7 +37,6 @@ const HEADER_BYTES = 16;
  */
 export class CudaPeers implements DevicePeers<CudaBuffer> {
   readonly handleBytes = HEADER_BYTES + IPC_BYTES;
-  readonly mostOperands = MAX_OPERANDS;
   readonly #context: CudaContext;
   readonly #program: bigint;
   readonly #stream: bigint;

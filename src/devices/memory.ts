@@ -70,8 +70,6 @@ export interface Combining {
 export interface DevicePeers<Buffer> {
   /** Size of a handle. */
   readonly handleBytes: number;
-  /** Most sources or destinations of a step. */
-  readonly mostOperands: number;
   /** True for a reduction that `queue` takes. May prepare it. */
   canCombine(combining: Combining): boolean;
   /** True for buffers of `allocate`. */

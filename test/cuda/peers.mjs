@@ -26,7 +26,7 @@ const inexact = [
 /** Reductions of numbers whose results depend on the order, beside those of the host, bit for bit. */
 export async function bits(comm, gpu) {
   const random = generator(77 + comm.rank);
-  const wrong = [];
+  const wrong = gpu.transport.name === 'peers' ? [] : [gpu.transport.reason];
   for (const [Type, type] of inexact) {
     for (const operator of ['sum', 'prod', 'avg', 'max', { premulSum: comm.rank + 2 }]) {
       const n = 53 * comm.nRanks;

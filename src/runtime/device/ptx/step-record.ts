@@ -4,13 +4,15 @@
 //
 //     0   bytes u64, sources u32, destinations u32, waits u32, posts u32, divisor u32, scaled sources u32
 //     32  sources on the wire u32, destinations on the wire u32, flag of lines u32, posts to all members u32
-//     48  sources u64[8], destinations u64[8], scalars u64[8]
-//     240 waits {flag u64, value u64}[8], posts {flag u64, value u64}[8]
+//     48  waits {flag u64, value u64}[8], posts {flag u64, value u64}[8]
+//     304 sources u64[64], destinations u64[64], scalars u64[64]
 
-/** The most arrays, waits or posts of a step: NCCL's number of peers that a direct exchange has. */
-export const MAX_OPERANDS = 8;
+/** The most arrays of a step: one of each rank of a host. A record stays well below 4 KiB, which parameters may have. */
+export const MAX_ARRAYS = 64;
+/** The most waits or posts: NCCL's number of peers that a direct exchange has. */
+export const MAX_FLAGS = 8;
 /** Size of a record, which begins at a multiple of 16. */
-export const RECORD_BYTES = 496;
+export const RECORD_BYTES = 304 + 3 * 8 * MAX_ARRAYS;
 
 export const fields = {
   bytes: 0,
@@ -24,11 +26,11 @@ export const fields = {
   nWireDestinations: 36,
   lineFlag: 40,
   nMulticastPosts: 44,
-  sources: 48,
-  destinations: 112,
-  scalars: 176,
-  waits: 240,
-  posts: 368,
+  waits: 48,
+  posts: 176,
+  sources: 304,
+  destinations: 304 + 8 * MAX_ARRAYS,
+  scalars: 304 + 16 * MAX_ARRAYS,
 } as const;
 
 /** A counter in the memory of a GPU or of the host, and the value to wait for or to post. */
@@ -65,9 +67,12 @@ export interface Step {
 /** Writes a record of RECORD_BYTES bytes. Throws RangeError for more operands than it holds. */
 export function writeStep(view: DataView, at: number, step: Step): void {
   const { sources, destinations, waits = [], posts = [], scalars = [] } = step;
-  for (const [name, operands] of Object.entries({ sources, destinations, waits, posts, scalars }))
-    if (operands.length > MAX_OPERANDS)
-      throw new RangeError(`a step has at most ${MAX_OPERANDS} ${name}, not ${operands.length}`);
+  const check = (most: number, tables: Readonly<Record<string, readonly unknown[]>>): void => {
+    for (const [name, { length }] of Object.entries(tables))
+      if (length > most) throw new RangeError(`a step has at most ${most} ${name}, not ${length}`);
+  };
+  check(MAX_ARRAYS, { sources, destinations, scalars });
+  check(MAX_FLAGS, { waits, posts });
   const word = (field: keyof typeof fields, value: number): void => view.setUint32(at + fields[field], value, true);
   const table = (offset: number, values: readonly bigint[]): void =>
     values.forEach((value, i) => view.setBigUint64(at + offset + 8 * i, value, true));

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { RECORD_BYTES, writeStep } from '../../../../src/runtime/device/ptx/step-record.js';
+import { fields, RECORD_BYTES, writeStep, type Flag } from '../../../../src/runtime/device/ptx/step-record.js';
 import { DeviceMemory } from '../../../../testing/ptx/memory.js';
 import { parseModule } from '../../../../testing/ptx/parse.js';
 import { runKernels } from '../../../../testing/ptx/run.js';
@@ -132,9 +132,18 @@ test('a barrier that a thread does not reach is an error', () => {
   expect(() => runBodies([body], { threads: 3 })).toThrow('diverge');
 });
 
-test('a record holds eight operands of each kind, and no more', () => {
+test('a record holds 64 arrays and eight flags of each kind, and no more', () => {
   const view = new DataView(new ArrayBuffer(RECORD_BYTES));
   const many = (n: number): bigint[] => Array.from({ length: n }, (_, i) => BigInt(i));
-  writeStep(view, 0, { bytes: 4, sources: many(8), destinations: many(8), posts: [{ address: 1n, value: 2n }] });
-  expect(() => writeStep(view, 0, { bytes: 4, sources: many(9), destinations: [] })).toThrow('at most 8 sources, not 9');
+  const flags = (n: number): Flag[] => many(n).map((address) => ({ address, value: 2n }));
+  const step = { bytes: 4, sources: many(64), destinations: many(64), scalars: many(64), waits: flags(8), posts: flags(8) };
+  writeStep(view, 0, step);
+  // No table is over another one.
+  expect(new BigUint64Array(view.buffer, fields.waits, 32)).toEqual(
+    BigUint64Array.from([...flags(8), ...flags(8)].flatMap(({ address, value }) => [address, value])),
+  );
+  for (const table of ['sources', 'destinations', 'scalars'] as const)
+    expect(new BigUint64Array(view.buffer, fields[table], 64)).toEqual(BigUint64Array.from(many(64)));
+  expect(() => writeStep(view, 0, { ...step, sources: many(65) })).toThrow('at most 64 sources, not 65');
+  expect(() => writeStep(view, 0, { ...step, posts: flags(9) })).toThrow('at most 8 posts, not 9');
 });
