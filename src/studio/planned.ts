@@ -4,6 +4,7 @@ import { ASSUMED, CERTAIN_COMMAND } from '../planner/evidence/machine-of-tools.j
 import { explain } from '../planner/explain/explain.js';
 import { nearestQuestions } from '../planner/explain/grammar/complete.js';
 import { parseQuestions } from '../planner/explain/grammar/parse.js';
+import { withNicNumbers } from '../planner/explain/nic-names.js';
 import { referencesIn } from '../planner/explain/references.js';
 import { situationOf, usesSearches } from '../planner/explain/situation.js';
 import { prepareCluster, type PreparedHosts } from '../planner/plan/cluster.js';
@@ -136,13 +137,13 @@ function cardOf({ nodes, links }: System, net: NetNode): string | undefined {
 /** The answers to the questions of a text about a cluster, or the nearest questions if the text is not understood. */
 export function answerTo(source: Source, text: string): ShownAnswer {
   const { cluster, parameters, simulated, environment, given } = source;
-  const questions = parseQuestions(text);
-  if (questions.length === 0)
-    return {
-      title: plainLine('That is no question that can be answered.'),
-      lines: [plainLine(`The nearest are: ${nearestQuestions(text).join('; ')}.`)],
-    };
   try {
+    const questions = parseQuestions(withNicNumbers(text, rootsOf(source).values()));
+    if (questions.length === 0)
+      return {
+        title: plainLine('That is no question that can be answered.'),
+        lines: [plainLine(`The nearest are: ${nearestQuestions(text).join('; ')}.`)],
+      };
     const searches = questions.some(usesSearches) ? 'all' : 'none';
     const situation = situationOf(cluster, parameters, { searches, simulated, roots: rootsOf(source), environment, ...given });
     const end = performance.now() + HELP_MS;

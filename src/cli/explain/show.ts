@@ -4,6 +4,7 @@ import { explain, mainQuestions } from '../../planner/explain/explain.js';
 import { adviceOnFailures, nearestQuestions, questionForms } from '../../planner/explain/grammar/complete.js';
 import { parseQuestions } from '../../planner/explain/grammar/parse.js';
 import type { Question } from '../../planner/explain/grammar/question.js';
+import { withNicNumbers } from '../../planner/explain/nic-names.js';
 import { type Situation, situationOf, usesSearches } from '../../planner/explain/situation.js';
 import { type ClusterInput, readCluster, rootsOf } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
@@ -17,10 +18,10 @@ export interface ExplainOptions extends ClusterOptions {
 
 /** `tccl explain`. */
 export async function showAnswer(name: string, text: string, options: ExplainOptions): Promise<void> {
-  // Refuse an unknown question before planning anything.
-  const questions = text.trim() === '' ? [] : understood(text);
   const limitMs = 1000 * secondsOf(options);
   const input = await readCluster([name], options);
+  // Refuse an unknown question before planning anything.
+  const questions = text.trim() === '' ? [] : understood(withNicNumbers(text, rootsOf(input).values()));
   const situation = planned(input, questions.length === 0 || questions.some(usesSearches));
   const asked = questions.length === 0 ? mainQuestions(situation) : questions;
   const answers = asked.map((question) => inFile(input.fileName, () => answer(situation, question, limitMs)));

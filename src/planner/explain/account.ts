@@ -19,7 +19,7 @@ const uses: Readonly<Record<Ask, Uses>> = {
   time: { call: 1, size: 1 },
   choice: { call: 1, size: 1, way: 2 },
   limits: { call: 1, size: 1, nominal: 'all' },
-  flips: { call: 1, size: 'all' },
+  flips: { call: 1, size: 'all', way: 'all' },
   channels: { call: 1, size: 1, count: 'all', way: 'all' },
   connection: { id: 'all' },
   nic: { id: 'all' },

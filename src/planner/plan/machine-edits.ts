@@ -16,6 +16,13 @@ export const keepNics =
     for (const net of named(machine, 'net').slice(count)) detach(net);
   };
 
+/** Takes out the network device with this number. */
+export const withoutNic =
+  (dev: number): MachineEdit =>
+  (machine) => {
+    for (const net of named(machine, 'net')) if (Number(net.attributes.get('dev')) === dev) detach(net);
+  };
+
 export const scaleNicSpeed =
   (part: number): MachineEdit =>
   (machine) => {

@@ -1,11 +1,13 @@
 import { counted } from '../../../counted.js';
 import { InvalidArgumentError } from '../../../errors.js';
 import type { PlannedConnection, NetConnection } from '../../graph/transports/connection.js';
+import { named } from '../../plan/machine-edits.js';
 import { GdrMode, type GdrReason } from '../../topology/paths/gdr.js';
 import { Locality } from '../../topology/paths/locality.js';
 import { NodeType, PathType, pathTypeNames } from '../../topology/types.js';
 import type { Draft } from '../answer.js';
 import { type NodeView, type Situation, viewOf } from '../situation.js';
+import { rootsOf } from '../counterfactual/apply.js';
 import { list, rate } from '../format.js';
 
 /** A NIC from a GPU's point of view. */
@@ -61,20 +63,21 @@ function usersOfNic(situation: Situation, nic: number): Pick<Draft, 'title' | 's
   const { nNodes } = situation.plan.nodes;
   const view = viewOf(situation, 0);
   const users = view.kind.ranks.filter((rank) => networkUse(situation, rank).some(({ connection }) => connection.dev === nic));
-  if (nNodes === 1) return { title: `NIC ${nic} is idle: there is one node`, sentences: [] };
+  const said = nicText(situation, nic);
+  if (nNodes === 1) return { title: `${said} is idle: there is one node`, sentences: [] };
   if (users.length > 0)
     return {
-      title: `NIC ${nic} is used by rank${users.length === 1 ? '' : 's'} ${list(users.map(String))}`,
+      title: `${said} is used by rank${users.length === 1 ? '' : 's'} ${list(users.map(String))}`,
       sentences: [
         'If its counters stand still all the same, the reason is outside the plan: the port is down or of another link layer, NCCL_IB_HCA leaves it out, or the job has ranks on one node only. The lines «NET/IB : Using» of the log list the NICs that NCCL found.',
       ],
     };
-  const all = view.local.system.nets.map(({ dev }) => dev);
+  const all = devsOf(view);
   const used = all.filter((dev) =>
     view.kind.ranks.some((rank) => networkUse(situation, rank).some(({ connection }) => connection.dev === dev)),
   );
   return {
-    title: `NIC ${nic} is idle: no ring or tree of ${view.name} uses it`,
+    title: `${said} is idle: no ring or tree of ${view.name} uses it`,
     sentences: [`Rings and trees use NIC ${list(used.map(String))} of ${counted(all.length, 'NIC')}.`],
   };
 }
@@ -95,6 +98,18 @@ export function gpuOf({ plan }: Situation, view: NodeView, rank: number): number
   return view.local.system.gpus.findIndex((gpu) => gpu.rank === local);
 }
 
+function devsOf({ local: { system } }: NodeView): number[] {
+  return system.nets.map(({ dev }) => dev).sort((a, b) => a - b);
+}
+
+/** `NIC 2 (mlx5_4)`. */
+function nicText(situation: Situation, nic: number): string {
+  const [machine] = rootsOf(situation);
+  const nets = machine === undefined ? [] : named(machine, 'net');
+  const name = nets.find(({ attributes }) => Number(attributes.get('dev')) === nic)?.attributes.get('name') ?? '';
+  return `NIC ${nic}${name === '' || name.endsWith(`_${nic}`) ? '' : ` (${name})`}`;
+}
+
 /** The first rank that uses a NIC. */
 function rankOfNic(situation: Situation, nic: number | undefined): number | undefined {
   if (nic === undefined) return undefined;
@@ -102,7 +117,7 @@ function rankOfNic(situation: Situation, nic: number | undefined): number | unde
   if (!view.local.system.nets.some(({ dev }) => dev === nic)) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `no NIC ${nic} in ${view.name}: there are ${list(view.local.system.nets.map(({ dev }) => String(dev)))}`,
+      `no NIC ${nic} in ${view.name}: there are ${list(devsOf(view).map(String))}`,
     );
   }
   const found = view.kind.ranks.find((rank) => networkUse(situation, rank).some(({ connection }) => connection.dev === nic));

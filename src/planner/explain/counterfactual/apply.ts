@@ -16,6 +16,7 @@ import {
   nvlinksDown,
   ofFirstNic,
   setNicSpeed,
+  withoutNic,
   withoutGdr,
   withoutNvlinks,
 } from '../../plan/machine-edits.js';
@@ -27,6 +28,7 @@ import { linkSpeeds } from '../../topology/catalogue/build.js';
 import { familyOf } from '../../topology/catalogue/gpus.js';
 import { machine, machineOfGpus } from '../../topology/catalogue/machines.js';
 import type { XmlElement } from '../../topology/xml/tree.js';
+import { list } from '../format.js';
 import type { Counterfactual } from './counterfactual.js';
 
 /** A cluster to be planned, with the assumptions of simulations. */
@@ -161,6 +163,16 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
         keepNics(named(root, 'net').length - change.count)(root);
       }, true);
     }
+    case 'nic-down': {
+      const there = rootsOf(subject).map((root) => named(root, 'net').map(({ attributes }) => Number(attributes.get('dev'))));
+      const [numbers = []] = there.filter((each) => !each.includes(change.nic));
+      if (numbers.length > 0)
+        throw new InvalidArgumentError(
+          'ARGUMENT_RANGE',
+          `no NIC ${change.nic}: there are ${list(numbers.sort((a, b) => a - b).map(String))}`,
+        );
+      return edited(withoutNic(change.nic), true);
+    }
     case 'nics': {
       const fewest = Math.min(...rootsOf(subject).map((root) => named(root, 'net').length));
       if (fewest < change.count && 2 * fewest !== change.count)
@@ -291,6 +303,8 @@ export function describeCounterfactual(change: Counterfactual): string {
       return change.value === null ? `${change.name} not set` : `${change.name}=${change.value}`;
     case 'nics-down':
       return `${change.count === 1 ? 'one NIC' : `${change.count} NICs`} of one host down`;
+    case 'nic-down':
+      return `NIC ${change.nic} of one host down`;
     case 'nics':
       return `${counted(change.count, 'NIC')} of each host`;
     case 'nics-doubled':

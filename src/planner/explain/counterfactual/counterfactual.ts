@@ -3,6 +3,8 @@ export type Counterfactual =
   | { readonly kind: 'variable'; readonly name: string; readonly value: string | null }
   /** NICs of one host that are down. */
   | { readonly kind: 'nics-down'; readonly count: number }
+  /** One NIC of one host, by its number. */
+  | { readonly kind: 'nic-down'; readonly nic: number }
   /** NICs of each host that are used. */
   | { readonly kind: 'nics'; readonly count: number }
   | { readonly kind: 'nics-doubled' }

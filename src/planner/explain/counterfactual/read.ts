@@ -109,17 +109,24 @@ const rules: readonly Rule[] = [
   },
   {
     pattern: phrasePattern(
-      `(?:${MANY} )?${OF_ALL}(?:[a-z]+ )?${NICS}(?: #?\\d+)?(?: (?:of|on|in) (?:a|one|the|each|every) (?:host|node|server|machine))? (?:is|are|goes|go|gets|was|were|has|have)? ?(?:down|fail(?:s|ed|ing)?|dead|broken|lost|missing|dies|die|unplugged|flap(?:s|ping)|offline|disabled|breaks?|not working)`,
+      `(?:${MANY} )?${OF_ALL}(?:[a-z]+ )?${NICS}(?: #?(\\d+))?(?: (?:of|on|in) (?:a|one|the|each|every) (?:host|node|server|machine))? (?:is|are|goes|go|gets|was|were|has|have)? ?(?:down|fail(?:s|ed|ing)?|dead|broken|lost|missing|dies|die|unplugged|flap(?:s|ping)|offline|disabled|breaks?|not working)`,
     ),
     isPlain: true,
-    make: ([, many]) => nicsDown(many),
+    make: ([, many, , number]) => nicsDown(many, number),
   },
   {
     pattern: phrasePattern(
-      `(?:fail(?:ure|ed|ing)?|los(?:s|e|es|ing)|dead|broken|downed|missing) (?:of )?(?:${MANY} )?(?:\\w+ )?${NICS}|(?:${MANY} )?(?:\\w+ )?${NICS} failures?`,
+      `(?:without|remov(?:e|es|ed|ing)|disabl(?:e|es|ed|ing)|tak(?:e|es|ing) out) (?:the )?${NICS} ?#?(\\d+)`,
     ),
     isPlain: true,
-    make: ([, one, , other]) => nicsDown(one ?? other),
+    make: ([, , number]) => nicsDown('one', number),
+  },
+  {
+    pattern: phrasePattern(
+      `(?:fail(?:ure|ed|ing)?|los(?:s|e|es|ing)|dead|broken|downed|missing) (?:of )?(?:${MANY} )?(?:\\w+ )?${NICS}(?: ?#?(\\d+))?|(?:${MANY} )?(?:\\w+ )?${NICS} failures?`,
+    ),
+    isPlain: true,
+    make: ([, one, , number, other]) => nicsDown(one ?? other, number),
   },
   {
     pattern: phrasePattern(`(?:one|1) ${NICS} (?:less|fewer)|(?:one|1) (?:less|fewer) ${NICS}`),
@@ -181,8 +188,13 @@ const rules: readonly Rule[] = [
 const oneNic =
   /\b(?:(?:one|1|a single|a) (?:[a-z]+ )?(?:nics?|hcas?|port|(?:network )?cards?|rail)|(?:link|slot) of [a-z]+\d*_\d+|mlx5_\d+) (?:(?:of|on|in) (?:a|one|the) (?:host|node|server) )?(?:is|are|has|runs?|only|goes|falls|trains?|negotiate[sd]?|gets)\b/;
 
-function nicsDown(many = 'one'): Counterfactual {
+function nicsDown(many = 'one', number?: string): Counterfactual {
+  if (number !== undefined) return { kind: 'nic-down', nic: Number(number) };
   return { kind: 'nics-down', count: manyWords[many] ?? Math.max(1, Number(many) || 1) };
+}
+
+function isNicDown({ kind }: Counterfactual): boolean {
+  return kind === 'nics-down' || kind === 'nic-down';
 }
 
 /**
@@ -232,7 +244,7 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
     ...(typeof selected === 'string' ||
     counts.nics === undefined ||
     !(perNode.has('nics') || /\beach (?:with|has|have|having)\b/.test(text)) ||
-    changes.some(({ kind }) => kind === 'nics-down')
+    changes.some(isNicDown)
       ? []
       : [{ kind: 'nics', count: counts.nics } as const]),
     ...(nicMbps === undefined ? [] : [{ kind: 'nic-speed', mbps: nicMbps, ...ofOne } as const]),
@@ -275,7 +287,7 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
     );
   if (comparesSize && changes.length === 0) changes.push(...sized);
   // `on one host` is the place of the change then.
-  else if (!changes.some(({ kind }) => kind === 'nics-down')) setting.push(...sized);
+  else if (!changes.some(isNicDown)) setting.push(...sized);
   const isMachine = ({ kind }: Counterfactual) => kind === 'machine' || kind === 'gpu-model';
   if (changes.length + setting.length > 0)
     read.push(supposing.source, supposingParts.source, comparesMachines.source, OFF, IS_OFF, ON, MOVES);
@@ -315,15 +327,21 @@ const peerOrMemory = phrasePattern(
   `${PEER}${BETWEEN} ?${OR} (?:the |using |with )?${HOST_MEMORY}|${HOST_MEMORY}${BETWEEN} ?${OR} (?:the |using |with )?${PEER}`,
 );
 
+const MAY = 'does|do|did|would|could|will|can|should';
+const EFFECT =
+  'help|helpful|matter|give|bring|gain|yield|buy|save|add|cost|pay off|improve|hurt|any use|difference|benefits?|gains?|effects?|impact|value|advantages?';
+
 function featureChanges(text: string, supposes: boolean): Counterfactual[] {
   // `is NCCL using RDMA without GPUDirect` asks what is.
   if (/\bis (?:it possible that )?nccl (?:is )?using\b/.test(text)) return [];
   return features.flatMap(({ name, off, on }) => {
     const named = (before: string) => phrasePattern(`(${before})(?: (?:the|nccl|nccl s|using|use of|my|our))? (${name})`);
-    const isWorth = phrasePattern(
-      `what (?:would|does|do|could|will|can) (?:the |using )?(?:${name}) (?:give|bring|gain|yield|buy|save|add|cost)s?`,
-    );
-    if (isWorth.test(text)) return [off ?? on].flatMap((change) => change ?? []);
+    const isWorth = [
+      `(?:${MAY}) (?:(?:the|our|my|using|use of|having) )*(?:${name}) (?:(?:actually|really|even|still|ever|much|any|be|be of|of|make|us|me|a|here) )*(?:${EFFECT})`,
+      `(?:is|are) (?:it )?(?:(?:the|using|having) )*(?:${name}) (?:really )?worth|worth (?:it )?(?:(?:to|the|using|use|having) )*(?:${name})`,
+      `(?:${EFFECT}) of (?:(?:the|our|using|having) )*(?:${name})`,
+    ].some((phrases) => phrasePattern(phrases).test(text));
+    if (isWorth) return [off ?? on].flatMap((change) => change ?? []);
     const isOff = named(OFF).test(text) || phrasePattern(`(${name}) ${IS_OFF}`).test(text);
     // `no` and `without` alone describe what is.
     const isSupposedOff = isOff && (supposes || named('without|disabling|turning off|removing|losing').test(text));

@@ -111,10 +111,15 @@ const prefixes: Readonly<Record<string, number>> = { k: 10, m: 20, g: 30, t: 40 
 /** Sizes with a unit, or numbers of elements; `70B` of a model's parameters is neither. */
 export function takeSizes(words: Words): number[] {
   const sizes: number[] = [];
-  // Parameters of a model: a size only with their type, `7B bf16 gradients`.
+  // Parameters of a model: a size only with their type, `7B bf16 gradients`, `7B gradients in bf16`.
+  const TYPE = '(bf16|fp16|float16|half|fp32|float32|fp8)';
+  const NOUN = '(?:grad(?:ient)?s?|param(?:eter)?s?|weights?|model)';
   words.take(
-    /(?<![\w.])(\d+(?:\.\d+)?)\s?([bm])\s(bf16|fp16|float16|half|fp32|float32|fp8)\s(?:grad(?:ient)?s?|param(?:eter)?s?|weights?|model)/,
-    ([, digits = '', prefix = '', type = '']) => {
+    new RegExp(
+      `(?<![\\w.])(\\d+(?:\\.\\d+)?)\\s?([bm])\\s(?:${TYPE}\\s${NOUN}|(?:${NOUN}\\s?)+(?:in|as|at|of|with)\\s${TYPE})\\b`,
+    ),
+    ([, digits = '', prefix = '', before, behind = '']) => {
+      const type = before ?? behind;
       const bytes = /32/.test(type) ? 4 : type === 'fp8' ? 1 : 2;
       sizes.push(Math.floor(Number(digits) * (prefix.toLowerCase() === 'b' ? 1e9 : 1e6) * bytes));
       return true;
@@ -124,6 +129,7 @@ export function takeSizes(words: Words): number[] {
   words.take(
     /(?<![\w.])\d+(?:\.\d+)?\s?[bm]\s?(?:-?\s?(?:param(?:eter)?s?|grad(?:ient)?s?|weights?|model|llama|llm))/,
     () => true,
+    'word',
   );
   words.take(
     /(?<![\w.])(\d+(?:\.\d+)?)\s?(k|m|g|million|billion)?\s?(?:(?:float(?:32|s)?|fp32|bf16|fp16|half|float16|double)\s?)?(elements|floats|numbers|values|entries)(?!\w)/,

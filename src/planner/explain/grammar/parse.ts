@@ -43,7 +43,7 @@ export function parseQuestions(text: string): readonly Question[] {
     const joined = clauses.filter((each) => each === clause || statements.includes(each)).join(', ');
     const question = asking.length === 0 || statements.length === 0 ? understood(clause) : inContext(clause, joined);
     if (question === undefined) {
-      lost.push(clause);
+      if (!asksForReason.test(clause)) lost.push(clause);
       continue;
     }
     const before = found.at(-1);
@@ -77,6 +77,9 @@ function focusedOn(question: Question, asking: readonly string[], lost: readonly
     mentions: [...question.mentions, ...[...stated, ...lost].map((text) => ({ part: 'word', text }) as const)],
   };
 }
+
+/** `… and why`: answers give reasons. */
+const asksForReason = /^(?:why|how so)\W*$/i;
 
 /** A clause that asks; others state what there is. */
 const asks =

@@ -4,9 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { readCluster } from '../../../../src/cli/cluster-input.js';
 import { type Answer } from '../../../../src/planner/explain/answer.js';
+import { rootsOf } from '../../../../src/planner/explain/counterfactual/apply.js';
 import { explain } from '../../../../src/planner/explain/explain.js';
 import { nearestQuestions } from '../../../../src/planner/explain/grammar/complete.js';
 import { parseQuestions } from '../../../../src/planner/explain/grammar/parse.js';
+import { withNicNumbers } from '../../../../src/planner/explain/nic-names.js';
 import { type Situation, situationOf } from '../../../../src/planner/explain/situation.js';
 
 /** A row of test/questions/questions.yaml, whose head describes the fields. */
@@ -47,7 +49,7 @@ const textOf = ({ title, lines }: Answer) => [title, ...lines.map(({ text }) => 
 describe.each([...bySituation.values()].map((group) => [group[0]?.on ?? '', group] as const))('on %s', (_, group) => {
   let planned: Promise<Situation> | undefined;
   it.each(group.map((row) => [row.ask, row] as const))('%s', async (__, row) => {
-    const questions = parseQuestions(row.ask);
+    let questions = parseQuestions(row.ask);
     if (row.refused === true) {
       expect(questions).toEqual([]);
       expect(nearestQuestions(row.ask)).toHaveLength(3);
@@ -55,6 +57,7 @@ describe.each([...bySituation.values()].map((group) => [group[0]?.on ?? '', grou
     }
     planned ??= situationFor(row);
     const situation = await planned;
+    questions = parseQuestions(withNicNumbers(row.ask, rootsOf(situation)));
     const isRefused = row.must === 'refuse';
     const subjects = questions.map(({ asks }) => asks);
     // Several subjects in `asks` are all of several questions, or any of one.
