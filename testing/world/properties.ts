@@ -76,7 +76,7 @@ function isCause(job: Job, fault: Fault, rank: number, { code, text, ranks }: Ou
     }
     case 'stop':
       // When it goes on, the others may have ended.
-      return rank === fault.rank || (isLimit && isOf(fault.rank));
+      return rank === fault.rank || (isLimit && (isOf(fault.rank) || waitsInChild(job, fault.rank, ranks, text)));
     case 'late':
       // A late rank finds nobody, and without rank 0 nobody meets.
       return isLimit && (isOf(fault.rank) || fault.rank === 0);
@@ -91,6 +91,12 @@ function isCause(job: Job, fault: Fault, rank: number, { code, text, ranks }: Ou
     case 'stranger':
       return false;
   }
+}
+
+/** True if an error names a rank that waits for `rank` in a child: such a rank counts as missing in the parent. */
+function waitsInChild(job: Job, rank: number, named: readonly number[], text: string): boolean {
+  const isSibling = (one: number): boolean => one % 2 === rank % 2;
+  return job.calls.some(({ kind }) => kind === 'split') && text.includes('last call split') && named.some(isSibling);
 }
 
 /** After a crash, and after calls that did not match, those that are left go on together. */

@@ -335,6 +335,17 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
     },
   ],
   [
+    'the world did not let an error name a rank that waited in a child for the stopped one',
+    {
+      seed: 7,
+      nRanks: 3,
+      hosts: 3,
+      calls: [barrier[0]!, { kind: 'split', count: 1, pauseMs: 0 }, barrier[0]!],
+      faults: [{ kind: 'stop', rank: 2, atMs: 304, forMs: 15_000 }],
+      recovers: false,
+    },
+  ],
+  [
     'a rank whose call differs from the last one of others got CLOSED, because a goodbye passed their messages',
     {
       seed: 2_001_186,
