@@ -2,7 +2,7 @@ import { relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { openPool, RemoteError, spawnRanks } from '../../dist/index.js';
-import { fixture } from './cli.js';
+import { fixture, start } from './cli.js';
 
 const thread = fixture('thread.mjs');
 
@@ -153,6 +153,13 @@ describe('ranks as threads', () => {
       [{ got: new Float32Array([1, 2]) }, { got: new Uint8Array([3]) }],
       [{ got: { text: 'before' } }, { got: 'late' }],
     ]);
+  });
+
+  it.each(['0', '1'])('leave no descriptors when one with an engine thread fails, TCCL_SHM_DISABLE=%s', async (disabled) => {
+    const { stdout, stderr } = await start(process.execPath, [fixture('failing-engine-threads.mjs')], {
+      env: { TCCL_SHM_DISABLE: disabled },
+    }).finished;
+    expect(JSON.parse(stdout), stderr).toEqual({ codes: Array(4).fill('RANK_DIED'), left: 0 });
   });
 
   it('end when their signal is aborted', async () => {

@@ -5,12 +5,13 @@ import { loadLibc } from '../device/libc.js';
 import { Segment } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import type { EngineThreadData } from './start-thread.js';
+import { onExit } from '../exit.js';
 import { packReason } from '../failure/transfer.js';
 import { PARK_AFTER_MS } from '../progress/backoff.js';
 import { progressHere, type Waitable } from '../progress/progress.js';
 import type { WakeSources } from '../progress/parking.js';
 import { DirectEngine } from '../algorithms/memory/direct-engine.js';
-import { callAt, EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memory.js';
+import { callAt, DIE, EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memory.js';
 import { shorterOf } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
@@ -39,6 +40,8 @@ const { libc } = loadLibc();
 const segment = Segment.inThread(place, libc);
 const engine = new DirectEngine(new Team(segment, address, members, false, stageBytes), localRanks, libc, smallBytes, stageBytes);
 const memory = new EngineThreadMemory(buffer);
+// The newest listener runs first, so everything else is closed by then.
+onExit(() => memory.ended());
 /** Number of the running call. */
 let number = -1;
 
@@ -107,11 +110,12 @@ const wait = new Call();
 
 parentPort?.postMessage('ready');
 try {
-  for (let call = memory.take(spins); call.code !== EXIT; call = memory.take(spins)) {
+  let call = memory.take(spins);
+  for (; call.code !== EXIT && call.code !== DIE; call = memory.take(spins)) {
     carryOut(call);
     memory.completed(engine.steps);
   }
-  memory.completed(engine.steps);
+  if (call.code === EXIT) memory.completed(engine.steps);
 } catch (error) {
   memory.gaveUp(packReason(error as Error));
 }

@@ -8,6 +8,7 @@ import type { QueuedCall } from '../algorithms/queued-call.js';
  * Memory shared by a rank's thread and one of its engine threads, besides the segment: one call at a time.
  *
  *     words    0 calls handed over | 1 calls carried out | 2 bytes of the reason for which the engine gave up, or 0 | 3 steps
+ *              4 is 1 once the thread has ended
  *     numbers  code, root, address and length of input and output, count, bytes of the details
  *     reason   why the engine gave up
  *     details  JSON, for calls that have some
@@ -17,6 +18,7 @@ const POSTED = 0;
 const COMPLETED = 1;
 const FAILED = 2;
 const STEPS = 3;
+const ENDED = 4;
 const NUMBERS = 64;
 const REASON = 192;
 const DETAILS = REASON + REASON_BYTES;
@@ -27,6 +29,8 @@ const LATE_BYTES_PER_RANK = 4;
 
 /** Code of the call that ends an engine thread. It is complete when the others know that the rank leaves. */
 export const EXIT = 0xffff;
+/** The same for a rank that fails, which the others see by the end of its connections. Never complete. */
+export const DIE = 0xfffe;
 
 /** Allocates the memory for calls among `nRanks` ranks. */
 export function engineThreadBuffer(nRanks: number): SharedArrayBuffer {
@@ -83,6 +87,11 @@ export class EngineThreadMemory {
     Atomics.notify(this.#words, POSTED);
   }
 
+  /** Ends the thread by a call without arrays. */
+  end(code: typeof EXIT | typeof DIE): void {
+    this.post({ code, root: 0, send: 0, sendLength: 0, recv: 0, recvLength: 0, count: 0, details: undefined });
+  }
+
   /** True if the last call is complete; polls at most `spins` times. */
   isDone(spins: number): boolean {
     const posted = Atomics.load(this.#words, POSTED);
@@ -100,6 +109,12 @@ export class EngineThreadMemory {
   waitUntilGivenUp(ms: number): void {
     const seen = Atomics.load(this.#words, COMPLETED);
     if (Atomics.load(this.#words, FAILED) === 0) Atomics.wait(this.#words, COMPLETED, seen, ms);
+  }
+
+  /** Blocks until a thread that was told to end, or has given up, has ended, at most for `ms`. */
+  waitUntilEnded(ms: number): void {
+    const [code] = this.#numbers;
+    if (code === EXIT || code === DIE || this.reason() !== undefined) Atomics.wait(this.#words, ENDED, 0, ms);
   }
 
   get steps(): number {
@@ -166,6 +181,12 @@ export class EngineThreadMemory {
   #wakeRank(): void {
     Atomics.add(this.#words, COMPLETED, 1);
     Atomics.notify(this.#words, COMPLETED);
+  }
+
+  /** Called at the end of the thread. */
+  ended(): void {
+    Atomics.store(this.#words, ENDED, 1);
+    Atomics.notify(this.#words, ENDED);
   }
 
   setSteps(steps: number): void {

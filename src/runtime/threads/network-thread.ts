@@ -13,12 +13,13 @@ import { Team } from '../device/team.js';
 import type { EngineThreadData } from './start-thread.js';
 import type { TcclError } from '../../errors.js';
 import { clockMs } from '../platform/platform.js';
+import { onExit } from '../exit.js';
 import { Ending } from '../failure/ending.js';
 import { packReason, unpackReason } from '../failure/transfer.js';
 import { BootstrapProxy, type Answer, type Members, type BootstrapRequest } from './bootstrap-proxy.js';
 import { progressHere } from '../progress/progress.js';
 import { CallQueue } from '../algorithms/call-queue.js';
-import { callAt, EngineThreadMemory, EXIT } from './engine-thread-memory.js';
+import { callAt, DIE, EngineThreadMemory, EXIT } from './engine-thread-memory.js';
 import type { NetworkEngine } from '../algorithms/connections/network-engine.js';
 import { openNetwork } from '../algorithms/connections/open-network.js';
 import type { ChosenNetwork } from '../transport/networks.js';
@@ -76,6 +77,8 @@ const { libc } = loadLibc();
 const segment = Segment.inThread(given.segment, libc);
 const team = new Team(segment, given.team.address, given.team.members);
 const memory = new EngineThreadMemory(given.buffer);
+// The newest listener runs first, so everything else is closed by then.
+onExit(() => memory.ended());
 const bootstrap = new BootstrapProxy(given.members, post);
 const stop = new AbortController();
 let abort = (error: unknown): void => stop.abort(error);
@@ -161,6 +164,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
   if (shorterLimit(limits) > 0) clock.every(answer).unref();
 
   for (let call = await memory.taken(); call.code !== EXIT; call = await memory.taken()) {
+    if (call.code === DIE) process.exit();
     try {
       await queue.start(callAt(segment.buffer, call));
     } catch (error) {

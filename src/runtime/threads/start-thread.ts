@@ -1,11 +1,13 @@
-import { Worker } from '#platform/threads';
+import { isMainThread, Worker } from '#platform/threads';
 import type { SegmentInThread } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { SystemError } from '../../errors.js';
 import { bundleAdvice } from '../launch/bundle-advice.js';
 import { startWithFlags } from '../launch/worker-flags.js';
+import { onExit } from '../exit.js';
+import { graceMs } from '../failure/grace.js';
 import { ownModule } from '../../own-module.js';
-import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
+import { DIE, engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 
 /** Memory that an engine thread gets from its rank. */
 export interface EngineThreadData {
@@ -32,8 +34,23 @@ export function startEngineThread<Data extends EngineThreadData>(
   const segment = team.segment.forThread(from, from + bytes);
   const workerData = { ...data, segment, buffer: memory.buffer };
   const worker = startWithFlags((execArgv) => new Worker(ownModule(`runtime/threads/${module}`), { workerData, execArgv, name }));
-  worker.once('exit', () => team.segment.parkedRanks.giveBack(segment.line));
+  const stopExit = onExit((code) => {
+    if (!isMainThread) endIdle(memory, code);
+  });
+  worker.once('exit', () => {
+    stopExit();
+    team.segment.parkedRanks.giveBack(segment.line);
+  });
   return { memory, worker };
+}
+
+/**
+ * Lets the engine thread of a rank that is a thread itself end before it, unless a call is under way: a thread that is terminated
+ * leaves its pipe and its epoll instance to the process.
+ */
+function endIdle(memory: EngineThreadMemory, exitCode: number): void {
+  if (exitCode !== 0 && memory.isDone(0) && memory.reason() === undefined) memory.end(DIE);
+  memory.waitUntilEnded(graceMs.idleThread);
 }
 
 /** Error of an engine thread that did not start. */

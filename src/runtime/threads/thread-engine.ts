@@ -172,8 +172,7 @@ export class ThreadEngine implements Engine {
     });
     // Threads that gave up end by themselves.
     const waiting = living.filter(({ memory }) => memory.reason() === undefined);
-    for (const { memory } of waiting)
-      memory.post({ code: EXIT, root: 0, send: 0, sendLength: 0, recv: 0, recvLength: 0, count: 0, details: undefined });
+    for (const { memory } of waiting) memory.end(EXIT);
     // A process that is about to end does not return to its event loop.
     for (const { memory } of waiting) memory.waitUntilDone(graceMs.threadGoodbye);
     await Promise.all(exits);
