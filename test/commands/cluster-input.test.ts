@@ -229,6 +229,12 @@ describe('a matrix of nvidia-smi', () => {
     expect([plan.code, plan.stdout.includes('2 network devices (25 GB/s)')]).toEqual([0, true]);
   });
 
+  it('may be in UTF-16, as PowerShell writes it', async () => {
+    writeFileSync(file('wide.txt'), `\ufeff${readFileSync(matrix, 'utf8')}`, 'utf16le');
+    const { stdout, code } = await tccl(['topo', 'show', file('wide.txt')]);
+    expect([stdout.includes('NET 1  rocep203s0'), code]).toEqual([true, 0]);
+  });
+
   it('that contradicts itself is refused with file and line', async () => {
     writeFileSync(file('wrong.txt'), readFileSync(matrix, 'utf8').replace('X    NV18', 'X    NV12'));
     const { stdout, stderr, code } = await tccl(['plan', file('wrong.txt')]);

@@ -4,7 +4,7 @@ import { inFile, InputError, InvalidArgumentError } from '../../errors.js';
 import { describeHosts, evidenceIn, type EvidenceText, type HostFacts } from '../../planner/evidence/facts.js';
 import { machineOf } from '../../planner/evidence/machine-of-tools.js';
 import { machineOfProduct } from '../../planner/evidence/named-machine.js';
-import { isHwloc, isXml } from '../../planner/readers/classify.js';
+import { encodingOf, isHwloc, isXml } from '../../planner/readers/classify.js';
 import { topologyInLog } from '../../planner/log/machine/topology-in-log.js';
 import type { Parameters } from '../../planner/parameters.js';
 import { buildSystem } from '../../planner/topology/build/build-system.js';
@@ -219,7 +219,10 @@ function readBounded(file: number, name: string): string {
       if (total > xmlLimits.length) throw tooLarge();
       pieces.push(piece.subarray(0, length));
     }
-    return Buffer.concat(pieces).toString('utf8');
+    const bytes = Buffer.concat(pieces);
+    const encoding = encodingOf(bytes);
+    // As PowerShell writes it. TextDecoder would take a byte order mark off, which NCCL does not.
+    return encoding === 'utf8' ? bytes.toString() : new TextDecoder(encoding).decode(bytes);
   } catch (error) {
     if (error instanceof InputError) throw error;
     throw fileError(error, name, 'read');

@@ -92,7 +92,8 @@ class Reader {
     if (this.#text.startsWith('\uFEFF')) this.#note(0, { effect: 'refuse', what: 'a byte order mark' });
     this.#listen();
     this.#parser.write(this.#text.replaceAll(bareAmpersand, STAND_IN)).close();
-    if (this.#root === undefined) throw this.#error('SYNTAX', 'no element in it', this.#text.length);
+    if (this.#root === undefined)
+      throw this.#error('SYNTAX', this.#text.trim() === '' ? 'the file is empty' : 'no element in it', this.#text.length);
     this.#noteSize(this.#root);
     return { root: this.#root, notes: this.#notes.list() };
   }
@@ -222,7 +223,7 @@ class Reader {
       throw this.#error('SYNTAX', `the file ends${inside}; was it cut?`, this.#text.length);
     }
     if (what === 'document must contain a root element.') {
-      throw this.#error('SYNTAX', 'no element in it', this.#text.length);
+      throw this.#error('SYNTAX', this.#text.trim() === '' ? 'the file is empty' : 'no element in it', this.#text.length);
     }
     if (what === 'documents may contain only one root.') {
       throw this.#error('SYNTAX', 'a second root element; a file holds one <system> or <graphs>', this.#tagStart());

@@ -132,7 +132,7 @@ describe('notes on text that NCCL reads in another way', () => {
 
 describe('wrong input', () => {
   it.each([
-    ['', 'SYNTAX', 'no element in it', 1, 1],
+    ['', 'SYNTAX', 'the file is empty', 1, 1],
     ['just text', 'SYNTAX', 'no element in it', 1, 10],
     ['<system version="1">\n  <cpu numaid="0">\n', 'SYNTAX', 'the file ends inside <cpu numaid="0"> (line 2); was it cut?', 3, 1],
     ['<system version="1">\n  <cpu numaid="0', 'SYNTAX', 'the file ends inside <system> (line 1); was it cut?', 2, 17],
