@@ -9,8 +9,11 @@ import { CudaPeers, makeSharedEvent, memoryHandle, openMemory, type CudaPeer, ty
 
 /** The way of collectives between the GPUs of a communicator's ranks. */
 export interface CudaTransport {
-  /** `peers`: kernels and copies of each rank reach the memory of all; `host`: data go through memory of the host. */
-  readonly name: 'peers' | 'host';
+  /**
+   * `peers`: kernels and copies of each rank reach the memory of all; `nvls`: the same, and an NVSwitch combines and multiplies
+   * what it can; `host`: data go through memory of the host.
+   */
+  readonly name: 'peers' | 'nvls' | 'host';
   readonly reason: string;
 }
 

@@ -3,7 +3,15 @@ import type { CudaContext } from '../runtime/device/cuda/context.js';
 import { deviceAttributes, launchParameters } from '../runtime/device/cuda/functions.js';
 import { results } from '../runtime/device/cuda/results.js';
 import { canCombine, type ElementType, type Operator } from '../runtime/device/ptx/element-types.js';
-import { elementTypes, kernelFor, kernelName, levelsOf, moduleText, operators } from '../runtime/device/ptx/kernels.js';
+import {
+  elementTypes,
+  kernelFor,
+  kernelName,
+  levelsOf,
+  moduleText,
+  operators,
+  type KernelDescription,
+} from '../runtime/device/ptx/kernels.js';
 import { RECORD_BYTES, writeStep } from '../runtime/device/ptx/step-record.js';
 import type { CudaBuffer } from './cuda-buffer.js';
 
@@ -20,57 +28,29 @@ interface Kernel {
   readonly entry: bigint;
 }
 
-/** Kernels of a GPU that combine arrays, each loaded when a call needs it first. */
-export class CudaKernels {
+/** Kernels of a GPU, each loaded when a call needs it first. */
+export class KernelModules {
+  readonly multiprocessors: number;
   readonly #context: CudaContext;
   readonly #level: number;
-  readonly #multiprocessors: number;
   /** By name; undefined for those that the GPU or the driver does not have. */
   readonly #kernels = new Map<string, Kernel | undefined>();
-  readonly #record = new Uint8Array(RECORD_BYTES);
-  readonly #extra: BigUint64Array;
-  readonly #length = BigUint64Array.of(BigInt(RECORD_BYTES));
 
   constructor(context: CudaContext) {
     this.#context = context;
     const { capabilityMajor, capabilityMinor, multiprocessors } = deviceAttributes;
     this.#level = 10 * context.attribute(capabilityMajor) + context.attribute(capabilityMinor);
-    this.#multiprocessors = context.attribute(multiprocessors);
-    const { driver } = context;
-    const { address, bytes, end } = launchParameters;
-    this.#extra = BigUint64Array.of(
-      BigInt(address),
-      driver.addressOf(this.#record),
-      BigInt(bytes),
-      driver.addressOf(this.#length),
-      BigInt(end),
-    );
+    this.multiprocessors = context.attribute(multiprocessors);
   }
 
-  /** True if there is a kernel, which is loaded then. */
-  has(combining: Combining): boolean {
-    return this.#kernelOf(combining) !== undefined;
-  }
-
-  /** Queues a step on a stream. The driver has read its record when this returns. */
-  launch({ sources, destinations, combining }: PeerStep<CudaBuffer>, stream: bigint): void {
-    const kernel = combining && this.#kernelOf(combining);
-    const bytes = sources[0]?.bytes ?? 0;
-    if (kernel === undefined || combining === undefined) throw new RangeError('no kernel for the step');
-    const addresses = (parts: PeerStep<CudaBuffer>['sources']): bigint[] =>
-      parts.map(({ buffer, offset }) => buffer.pointer + BigInt(offset));
-    writeStep(new DataView(this.#record.buffer), 0, {
-      bytes,
-      sources: addresses(sources),
-      destinations: addresses(destinations),
-      divisor: sources.length,
-      scalars: combining.operator === 'premulSum' ? (combining.scalars ?? []) : [],
-    });
-    const { blocks, threads } = gridOf(bytes, this.#multiprocessors);
-    this.#context.run((driver) => {
-      const result = driver.cuLaunchKernel(kernel.entry, blocks, 1, 1, threads, 1, 1, 0, stream, 0n, this.#extra);
-      this.#context.check('cuLaunchKernel', result);
-    });
+  /** The kernel's function, a `CUfunction`; undefined where the GPU or the driver does not have it. */
+  entryOf(description: KernelDescription): bigint | undefined {
+    const name = kernelName(description);
+    if (!this.#kernels.has(name)) {
+      const level = levelsOf(description).findLast((each) => each <= this.#level);
+      this.#kernels.set(name, level === undefined ? undefined : this.#load(moduleText([description], level), name));
+    }
+    return this.#kernels.get(name)?.entry;
   }
 
   close(): void {
@@ -78,20 +58,6 @@ export class CudaKernels {
       for (const kernel of this.#kernels.values()) if (kernel !== undefined) driver.cuModuleUnload(kernel.module);
     });
     this.#kernels.clear();
-  }
-
-  #kernelOf({ type, operator }: Combining): Kernel | undefined {
-    if (!(elementTypes as readonly string[]).includes(type) || !(operators as readonly string[]).includes(operator))
-      return undefined;
-    const elements = { type: type as ElementType, operator: operator as Operator };
-    if (!canCombine(elements.type, elements.operator)) return undefined;
-    const description = kernelFor('stream', elements);
-    const name = kernelName(description);
-    if (!this.#kernels.has(name)) {
-      const level = levelsOf(description).findLast((each) => each <= this.#level);
-      this.#kernels.set(name, level === undefined ? undefined : this.#load(moduleText([description], level), name));
-    }
-    return this.#kernels.get(name);
   }
 
   /** Undefined where the driver does not take the text: one that is older than the text's version of PTX. */
@@ -107,6 +73,78 @@ export class CudaKernels {
       return { module, entry: out[0] ?? 0n };
     });
   }
+}
+
+/** Parameters of a kernel, in memory whose address launches have. */
+export class LaunchParameters {
+  readonly bytes: Uint8Array;
+  /** The last argument of cuLaunchKernel. */
+  readonly extra: BigUint64Array;
+  readonly #length: BigUint64Array;
+
+  constructor(context: CudaContext, length: number) {
+    const { address, bytes, end } = launchParameters;
+    this.bytes = new Uint8Array(length);
+    this.#length = BigUint64Array.of(BigInt(length));
+    const places = [this.bytes, this.#length].map((view) => context.driver.addressOf(view)) as [bigint, bigint];
+    this.extra = BigUint64Array.of(BigInt(address), places[0], BigInt(bytes), places[1], BigInt(end));
+  }
+}
+
+/** Kernels of a GPU that combine arrays of its own memory and of other GPUs', in the order of a stream. */
+export class CudaKernels {
+  readonly modules: KernelModules;
+  readonly #context: CudaContext;
+  readonly #parameters: LaunchParameters;
+
+  constructor(context: CudaContext) {
+    this.#context = context;
+    this.modules = new KernelModules(context);
+    this.#parameters = new LaunchParameters(context, RECORD_BYTES);
+  }
+
+  /** True if there is a kernel, which is loaded then. */
+  has(combining: Combining): boolean {
+    return this.#entryOf(combining) !== undefined;
+  }
+
+  /** Queues a step on a stream. The driver has read its record when this returns. */
+  launch({ sources, destinations, combining }: PeerStep<CudaBuffer>, stream: bigint): void {
+    const entry = combining && this.#entryOf(combining);
+    const bytes = sources[0]?.bytes ?? 0;
+    if (entry === undefined || combining === undefined) throw new RangeError('no kernel for the step');
+    const addresses = (parts: PeerStep<CudaBuffer>['sources']): bigint[] =>
+      parts.map(({ buffer, offset }) => buffer.pointer + BigInt(offset));
+    writeStep(new DataView(this.#parameters.bytes.buffer), 0, {
+      bytes,
+      sources: addresses(sources),
+      destinations: addresses(destinations),
+      divisor: sources.length,
+      scalars: combining.operator === 'premulSum' ? (combining.scalars ?? []) : [],
+    });
+    const { blocks, threads } = gridOf(bytes, this.modules.multiprocessors);
+    this.#context.run((driver) => {
+      const result = driver.cuLaunchKernel(entry, blocks, 1, 1, threads, 1, 1, 0, stream, 0n, this.#parameters.extra);
+      this.#context.check('cuLaunchKernel', result);
+    });
+  }
+
+  close(): void {
+    this.modules.close();
+  }
+
+  #entryOf(combining: Combining): bigint | undefined {
+    const elements = elementsOf(combining);
+    return elements && this.modules.entryOf(kernelFor('stream', elements));
+  }
+}
+
+/** Elements and operator as kernels have them; undefined where none combines them. */
+export function elementsOf({ type, operator }: Combining): { type: ElementType; operator: Operator } | undefined {
+  if (!(elementTypes as readonly string[]).includes(type) || !(operators as readonly string[]).includes(operator))
+    return undefined;
+  const elements = { type: type as ElementType, operator: operator as Operator };
+  return canCombine(elements.type, elements.operator) ? elements : undefined;
 }
 
 /** Threads for bytes of each array: as many as have work in one turn, then as many as the GPU runs at a time. */

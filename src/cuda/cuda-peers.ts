@@ -9,8 +9,9 @@ import {
   type Driver,
 } from '../runtime/device/cuda/functions.js';
 import { results } from '../runtime/device/cuda/results.js';
-import { CudaKernels } from './cuda-kernels.js';
+import { CudaKernels, type KernelModules } from './cuda-kernels.js';
 import type { CudaBuffer } from './cuda-buffer.js';
+import type { CudaSwitch } from './cuda-switch.js';
 
 /** Events of a rank, as this process reaches them. */
 export type PeerEvents = Readonly<Record<PeerPoint, bigint>>;
@@ -37,9 +38,12 @@ const HEADER_BYTES = 16;
  */
 export class CudaPeers implements DevicePeers<CudaBuffer> {
   readonly handleBytes = HEADER_BYTES + IPC_BYTES;
+  /** NVSwitch that combines, if the GPUs are on one. */
+  switch: CudaSwitch | undefined;
+  /** Stream of the calls. */
+  readonly stream: bigint;
   readonly #context: CudaContext;
   readonly #program: bigint;
-  readonly #stream: bigint;
   readonly #own: PeerEvents;
   /** By rank; this rank's own is missing. */
   readonly #peers: readonly (CudaPeer | undefined)[];
@@ -81,11 +85,15 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
     this.#own = own;
     this.#peers = peers;
     this.#free = free;
-    this.#stream = context.makeStream();
+    this.stream = context.makeStream();
     this.#betweenStreams = makeEvent(context, EVENT_WITHOUT_TIMING);
     this.#end = makeEvent(context, EVENT_WITHOUT_TIMING);
     this.#opened = peers.map(() => new Map());
     this.#kernels = new CudaKernels(context);
+  }
+
+  get modules(): KernelModules {
+    return this.#kernels.modules;
   }
 
   canCombine(combining: Combining): boolean {
@@ -135,7 +143,8 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   retire(pointer: bigint): boolean {
     const shared = this.#allocated.get(pointer);
     this.#allocated.delete(pointer);
-    if (this.#isOver || (shared === undefined && !this.#isPending)) return false;
+    const isInUse = this.#isPending || this.switch?.isPending === true;
+    if (this.#isOver || (shared === undefined && !isInUse)) return false;
     this.#released.push({ pointer, number: shared?.number });
     return true;
   }
@@ -159,32 +168,33 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
     for (const pointer of this.#closed.splice(0)) this.#free(pointer);
     if (!this.#isClosing) return;
     this.#isOver = true;
+    this.switch?.close();
     for (const pointer of this.#named.splice(0)) this.#free(pointer);
     for (const { pointer } of this.#released.splice(0)) this.#free(pointer);
   }
 
   afterProgram(): void {
-    this.#follow(this.#stream, this.#program);
+    this.#follow(this.stream, this.#program);
   }
 
   beforeProgram(): void {
-    this.#follow(this.#program, this.#stream);
+    this.#follow(this.#program, this.stream);
   }
 
   mark(point: PeerPoint): void {
-    this.#call('cuEventRecord', (driver) => driver.cuEventRecord(this.#own[point], this.#stream));
+    this.#call('cuEventRecord', (driver) => driver.cuEventRecord(this.#own[point], this.stream));
   }
 
   waitForAll(point: PeerPoint): void {
     this.#isPending = true;
     for (const peer of this.#peers)
       if (peer !== undefined)
-        this.#call('cuStreamWaitEvent', (driver) => driver.cuStreamWaitEvent(this.#stream, peer.events[point], 0));
+        this.#call('cuStreamWaitEvent', (driver) => driver.cuStreamWaitEvent(this.stream, peer.events[point], 0));
   }
 
   queue(step: PeerStep<CudaBuffer>): void {
     if (step.combining !== undefined) {
-      this.#kernels.launch(step, this.#stream);
+      this.#kernels.launch(step, this.stream);
       return;
     }
     const [source] = step.sources;
@@ -192,19 +202,22 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
     const from = source.buffer.pointer + BigInt(source.offset);
     for (const { buffer, offset } of step.destinations)
       this.#call('cuMemcpyDtoDAsync', (driver) =>
-        driver.cuMemcpyDtoDAsync_v2(buffer.pointer + BigInt(offset), from, source.bytes, this.#stream),
+        driver.cuMemcpyDtoDAsync_v2(buffer.pointer + BigInt(offset), from, source.bytes, this.stream),
       );
   }
 
   async reached(isOver: () => boolean): Promise<void> {
     const hasGivenUp = (): boolean => isOver() || this.stuck !== undefined;
-    await this.#context.reached(this.#stream, hasGivenUp);
-    if (!hasGivenUp()) this.#isPending = false;
+    await this.#context.reached(this.stream, hasGivenUp);
+    if (hasGivenUp()) return;
+    this.#isPending = false;
+    if (this.switch !== undefined) this.switch.isPending = false;
   }
 
   abandon(failure: TcclError): void {
     this.#failure = failure;
-    this.#context.inAnyCase((driver) => driver.cuEventRecord(this.#end, this.#stream));
+    this.switch?.abandon();
+    this.#context.inAnyCase((driver) => driver.cuEventRecord(this.#end, this.stream));
   }
 
   /** The failure of the ranks while work here waits for one that may never do its part. */

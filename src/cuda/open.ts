@@ -11,6 +11,7 @@ import { loadDriver } from '../runtime/device/cuda/load.js';
 import type { TypedArray } from '../runtime/device/types.js';
 import { flag } from '../runtime/launch/environment.js';
 import { connectPeers, type CudaTransport } from './connect-peers.js';
+import { connectSwitch } from './connect-switch.js';
 import type { CudaBuffer } from './cuda-buffer.js';
 import { CudaMemory } from './cuda-memory.js';
 import { placeOf, type DlpackTensor } from './dlpack.js';
@@ -71,9 +72,11 @@ export function cuda(comm: Communicator, options: CudaOptions = {}): Promise<Cud
 /** @internal The same with the driver that `load` gives. */
 export async function openCuda(comm: Communicator, options: CudaOptions, load: () => Driver): Promise<CudaDevice> {
   let isAllowed = true;
+  let isOnSwitch = true;
   const open = async (): Promise<CudaMemory> => {
     checkOptions(options);
     isAllowed = !flag(process.env, 'TCCL_P2P_DISABLE');
+    isOnSwitch = flag(process.env, 'TCCL_NVLS_ENABLE', true);
     const driver = load();
     const count = countDevices(driver);
     const context = new CudaContext(driver, chooseDevice(count, comm.localRank, options.device));
@@ -89,10 +92,11 @@ export async function openCuda(comm: Communicator, options: CudaOptions, load: (
   const { opened: memory, calls } = await openOnAllRanks(comm, 'cuda', 'CUDA', open, (opened) => opened.close());
   try {
     await checkShared(calls, memory.context, options.exclusive === true);
-    const { peers, transport } = await connectPeers(calls, memory.context, options.stream ?? 0n, isAllowed, (pointer) =>
+    const { peers, transport: without } = await connectPeers(calls, memory.context, options.stream ?? 0n, isAllowed, (pointer) =>
       memory.free(pointer),
     );
     memory.peers = peers;
+    const transport = peers === undefined ? without : await connectSwitch(calls, memory.context, peers, isOnSwitch, without);
     return new CudaDevice(comm, calls, memory, transport);
   } catch (error) {
     memory.close();

@@ -101,6 +101,32 @@ export interface DevicePeers<Buffer> {
   abandon(failure: TcclError): void;
   /** Closes buffers of other ranks. Those of this rank stay until `freeRetired`. */
   closeOpened(): void;
+  /** A switch between the devices that combines and multiplies data; missing where there is none. */
+  readonly switch?: DeviceSwitch<Buffer> | undefined;
+}
+
+/** A collective as a switch takes it. */
+export interface SwitchedCall<Buffer> {
+  readonly name: string;
+  readonly root: number;
+  /** Elements of a part. */
+  readonly count: number;
+  readonly elementBytes: number;
+  readonly combining: Combining | undefined;
+  /** This rank's arrays, all their parts; missing where it has none. */
+  readonly input: Part<Buffer> | undefined;
+  readonly output: Part<Buffer> | undefined;
+}
+
+/**
+ * A switch between the devices of all ranks. A rank queues its work after all have agreed on a call; it waits for that of other
+ * ranks on the device, and needs neither their buffers nor an exchange on the host.
+ */
+export interface DeviceSwitch<Buffer> {
+  /** True for calls that it makes: ranks that pass the same arguments get the same answer. */
+  takes(call: SwitchedCall<Buffer>): boolean;
+  /** Resolves when the call is queued. */
+  queue(call: SwitchedCall<Buffer>): Promise<void>;
 }
 
 export type PeerPoint = 'ready' | 'done';

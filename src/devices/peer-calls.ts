@@ -5,7 +5,7 @@ import { operatorNames, type TypedArray } from '../runtime/device/types.js';
 import { TcclError } from '../errors.js';
 import { collectiveNames, type Collective } from './collectives.js';
 import type { DeviceArray } from './device-array.js';
-import type { Combining, DeviceMemory, DevicePeers, Part, PeerPoint } from './memory.js';
+import type { Combining, DeviceMemory, DevicePeers, Part, PeerPoint, SwitchedCall } from './memory.js';
 import { peerSteps, sharedArrays, type PeerView, type Piece } from './peer-steps.js';
 
 /** Bytes of a piece of a call with memory that other ranks cannot open: it is copied to and from memory that they can. */
@@ -90,12 +90,18 @@ export class PeerCalls<Buffer> {
     // Other ranks close what this one retires: its last use must be over.
     if (peers.hasRetired) await this.#reached();
     const { piece: pieceLength } = sizesOf(collective);
-    const own = await this.#ownArrays(collective);
+    const switched = switchedOf(collective);
+    const isOnSwitch = !collective.hasOwnOperator && peers.switch?.takes(switched) === true;
+    const own = isOnSwitch ? {} : await this.#ownArrays(collective);
     const [first] = piecesOf(collective, own === undefined || usesScratch(own) ? pieceLength : collective.count);
     peers.afterProgram();
     if (own !== undefined) this.#copy('in', own, first, collective);
     const records = await this.#exchangeRecords(collective, own, limits);
     if (own === undefined || !agree(records)) return false;
+    if (isOnSwitch) {
+      await peers.switch.queue(switched);
+      return this.#end(isQueued);
+    }
     const isOrdered = records.some(({ numbers }) => numbers[fields.isQueued] === 1);
     const hasScratch = records.some(({ numbers }) => numbers[fields.inputScratch] === 1 || numbers[fields.outputScratch] === 1);
     const pieces = piecesOf(collective, hasScratch ? pieceLength : collective.count);
@@ -110,7 +116,12 @@ export class PeerCalls<Buffer> {
       if (isOrdered) peers.waitForAll('done');
       this.#copy('out', own, piece, collective);
     }
-    if (isQueued) peers.beforeProgram();
+    return this.#end(isQueued);
+  }
+
+  /** Ends a call that is queued. */
+  async #end(isQueued: boolean): Promise<true> {
+    if (isQueued) this.#peers.beforeProgram();
     else await this.#reached();
     return true;
   }
@@ -326,6 +337,13 @@ function piecesOf({ count }: Collective<unknown>, length: number): readonly Piec
   for (let from = 0; from < count || from === 0; from += Math.max(length, 1))
     pieces.push({ from, length: Math.min(length, count - from) });
   return pieces;
+}
+
+function switchedOf<Buffer>(collective: Collective<Buffer>): SwitchedCall<Buffer> {
+  const { name, root, count, type, input, output } = collective;
+  const whole = (given: typeof input): Part<Buffer> | undefined => given?.array.part(0, given.parts * count);
+  const combining = combiningOf(collective, []);
+  return { name, root, count, elementBytes: type.bytes, combining, input: whole(input), output: whole(output) };
 }
 
 function combiningOf({ operator, type }: Collective<unknown>, scalars: readonly bigint[]): Combining | undefined {

@@ -144,6 +144,8 @@ export async function killed(comm, gpu, { driver }) {
   process.on('SIGTERM', () => undefined);
   const x = await gpu.alloc(Float32Array, 100);
   await gpu.allReduce(x);
+  // On a switch, other ranks may not have ended the call yet.
+  await comm.barrier();
   if (comm.rank === 1) driver.cuLaunchKernel = () => process.kill(process.pid, 'SIGKILL');
   const said = await saidBy(() => gpu.allReduce(x));
   const again = await saidBy(() => gpu.allReduce(x));

@@ -45,7 +45,7 @@ beforeAll(async () => {
     writeFileSync(join(modules, name, 'package.json'), JSON.stringify({ name, type: 'module', exports }));
     writeFileSync(join(modules, path), text);
   }
-  const bundle = await rolldown({ input: join(repository, 'testing/cuda/fake-driver.ts') });
+  const bundle = await rolldown({ input: join(repository, 'testing/cuda/fake-driver.ts'), platform: 'node' });
   await bundle.write({ file: join(modules, 'fake/fake-driver.js'), format: 'esm' });
   await bundle.close();
   for (const file of ['train.mjs', 'kernels.ptx']) cpSync(join(repository, 'examples/cuda', file), join(project, file));

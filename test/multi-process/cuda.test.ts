@@ -15,7 +15,8 @@ const built = mkdtempSync(join(tmpdir(), 'tccl-cuda-'));
 const fake = join(built, 'fake-driver.mjs');
 
 beforeAll(async () => {
-  const bundle = await rolldown({ input: fileURLToPath(new URL('../../testing/cuda/fake-driver.ts', import.meta.url)) });
+  const input = fileURLToPath(new URL('../../testing/cuda/fake-driver.ts', import.meta.url));
+  const bundle = await rolldown({ input, platform: 'node' });
   await bundle.write({ file: fake, format: 'esm' });
   await bundle.close();
 });
@@ -68,13 +69,28 @@ describe('arrays of GPUs of a fake driver', () => {
   it('leave nothing behind', () => {
     // The check's own two contexts are left; an array keeps that of its device.
     const beforeFree = { allocations: 1, contexts: 2 };
-    const left = { wasPinned: true, beforeFree, allocations: 0, opened: 0, locked: 0, handles: 0, contexts: 2, current: 0 };
+    const left = {
+      wasPinned: true,
+      beforeFree,
+      allocations: 0,
+      virtual: 0,
+      opened: 0,
+      locked: 0,
+      handles: 0,
+      contexts: 2,
+      current: 0,
+    };
     expect(run(2, 'released')).toEqual([left, left]);
   });
 });
 
 describe('GPUs that reach each other', () => {
-  const all = { name: 'peers', reason: "the ranks are on one host, and their GPUs reach each other's memory" };
+  const all = {
+    name: 'peers',
+    reason:
+      "the ranks are on one host, and their GPUs reach each other's memory; " +
+      'no NVLS: rank 0: GPU 0 has no multicast memory (attribute 132 is 0)',
+  };
 
   it('are found, and otherwise the reason', () => {
     expect(runPeers(2, 'one', 'transport')).toEqual([all, all]);
@@ -145,7 +161,17 @@ describe('GPUs that reach each other', () => {
     const seen = [...[1, 0], ...[2, 4], ...[3, 4], ...[3, 4], ...[2, 2], ...[1, 2], ...[1, 2], ...[1, 2]];
     expect(runPeers(3, 'one', 'freed').map((rank) => (rank as number[][]).flat())).toEqual(forEach(3, () => seen));
     const beforeFree = { allocations: 1, contexts: 2 };
-    const left = { wasPinned: false, beforeFree, allocations: 0, opened: 0, locked: 0, handles: 0, contexts: 2, current: 0 };
+    const left = {
+      wasPinned: false,
+      beforeFree,
+      allocations: 0,
+      virtual: 0,
+      opened: 0,
+      locked: 0,
+      handles: 0,
+      contexts: 2,
+      current: 0,
+    };
     expect(runPeers(2, 'one', 'released', 'short')).toEqual([left, left]);
   });
 

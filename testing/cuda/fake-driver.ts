@@ -14,13 +14,14 @@ import {
 } from '../../src/runtime/device/cuda/functions.js';
 import { MemoryError } from '../ptx/memory.js';
 import { parseModule, type Kernel } from '../ptx/parse.js';
-import { generator, runKernels } from '../ptx/run.js';
+import { generator, Running } from '../ptx/run.js';
 import { checkValues, put, putLong } from './fake-arguments.js';
 import { bytesIn, FakeHost } from './fake-host.js';
 import { FakeMachine, FakeMemory } from './fake-machine.js';
 import { ofProcesses } from './fake-processes.js';
 import { texts, type FakeResult } from './fake-results.js';
 import { FakeStreams, type Stream } from './fake-streams.js';
+import { ofVirtualMemory } from './fake-virtual.js';
 
 export { FakeMachine, MACHINE_BYTES } from './fake-machine.js';
 
@@ -34,10 +35,16 @@ export interface FakeOptions {
   readonly machine?: FakeMachine;
   /** Pairs of GPUs that reach each other's memory. */
   readonly isPeer?: (from: number, to: number) => boolean;
+  /** The GPUs are on an NVSwitch that combines and multiplies. */
+  readonly hasMulticast?: boolean;
 }
 
 /** Handles of events: their numbers in the machine are added. */
 const FIRST_EVENT = 0x5600_0000_0000n;
+
+/** Instructions of a kernel before other work has its turn, and those after which it counts as endless. */
+const SLICE_STEPS = 20_000;
+const MAX_STEPS = 100_000_000;
 
 const CAPABILITY = { major: 9, minor: 0 };
 /** Functions that work without a context, or after a fault of it. */
@@ -67,6 +74,8 @@ export class FakeDriver {
   readonly #allocated = new Set<bigint>();
   readonly #opened: bigint[] = [];
   readonly #events = new Set<bigint>();
+  /** Of memory apart from its addresses, what was not given back. */
+  readonly #virtual = new Set<string>();
   /** Everything else that has a handle. */
   readonly #handles = new Map<bigint, unknown>();
   readonly #contexts = new Map<bigint, { readonly device: number; retained: number }>();
@@ -78,7 +87,7 @@ export class FakeDriver {
 
   constructor(options: FakeOptions = {}) {
     const machine = options.machine ?? new FakeMachine();
-    this.#options = { devices: 1, memoryBytes: 2 ** 30, seed: 1, machine, isPeer: () => true, ...options };
+    this.#options = { devices: 1, memoryBytes: 2 ** 30, seed: 1, machine, isPeer: () => true, hasMulticast: false, ...options };
     this.#machine = machine;
     this.#memory = new FakeMemory(machine, this.host);
     this.#memories = Array.from({ length: this.#options.devices }, (_, device) => new FakeMemory(machine, this.host, device));
@@ -87,6 +96,13 @@ export class FakeDriver {
     const own = {
       ...this.#ofDevices(),
       ...this.#ofMemory(),
+      ...ofVirtualMemory({
+        machine,
+        devices: this.#options.devices,
+        hasMulticast: this.#options.hasMulticast,
+        hasRoom: (device, bytes) => this.#hasRoom(device, bytes),
+        left: this.#virtual,
+      }),
       ...this.#ofStreams(),
       ...this.#ofEvents(),
       ...ofProcesses({
@@ -132,10 +148,11 @@ export class FakeDriver {
   }
 
   /** Numbers of things that were not given back. */
-  get left(): Record<'allocations' | 'opened' | 'locked' | 'handles' | 'contexts' | 'current', number> {
+  get left(): Record<'allocations' | 'virtual' | 'opened' | 'locked' | 'handles' | 'contexts' | 'current', number> {
     const contexts = [...this.#contexts.values()].filter(({ retained }) => retained > 0).length;
     const [locked, current, handles] = [this.host.nLocked, this.#current.length, this.#handles.size + this.#events.size];
-    return { allocations: this.#allocated.size, opened: this.#opened.length, locked, handles, contexts, current };
+    const [allocations, virtual, opened] = [this.#allocated.size, this.#virtual.size, this.#opened.length];
+    return { allocations, virtual, opened, locked, handles, contexts, current };
   }
 
   /** The result of a call that does not take place. */
@@ -183,9 +200,9 @@ export class FakeDriver {
           [multiprocessors, 4],
           [capabilityMajor, CAPABILITY.major],
           [capabilityMinor, CAPABILITY.minor],
-          [virtualMemory, 0],
-          [fileDescriptors, 0],
-          [multicast, 0],
+          [virtualMemory, 1],
+          [fileDescriptors, 1],
+          [multicast, Number(this.#options.hasMulticast)],
         ]);
         const value = known.get(attribute);
         return value === undefined ? 1 : put(out, value);
@@ -218,12 +235,15 @@ export class FakeDriver {
     };
   }
 
-  #ofMemory(): Pick<Driver, Extract<FunctionName, `cu${'Mem' | 'Multicast' | 'Pointer'}${string}`>> {
+  #ofMemory(): Pick<
+    Driver,
+    Extract<FunctionName, `cu${'MemAlloc' | 'MemFree' | 'Memset' | 'MemHost' | 'Memcpy' | 'Pointer'}${string}`>
+  > {
     return {
       cuMemAlloc_v2: (out, bytes) => {
         if (bytes === 0) return 1;
         const device = this.#device;
-        if (this.#machine.used(device) + bytes > this.#options.memoryBytes) return 2;
+        if (!this.#hasRoom(device, bytes)) return 2;
         const pointer = this.#machine.allocate(device, bytes);
         // Memory begins with what others left in it.
         this.#memory.bytesAt(pointer).fill(1 + this.#random(255));
@@ -251,16 +271,6 @@ export class FakeDriver {
         const bytes = bytesIn(view);
         return this.host.isLocked(bytes) === true ? putLong(out, this.host.map(bytes)) : 1;
       },
-      cuMemGetAllocationGranularity: () => 801,
-      cuMemCreate: () => 801,
-      cuMemExportToShareableHandle: () => 801,
-      cuMemImportFromShareableHandle: () => 801,
-      cuMemAddressReserve: () => 801,
-      cuMemMap: () => 801,
-      cuMemSetAccess: () => 801,
-      cuMulticastGetGranularity: () => 801,
-      cuMulticastCreate: () => 801,
-      cuMulticastAddDevice: () => 801,
       cuPointerGetAttribute: (out, attribute, pointer) => {
         const found = this.#machine.rangeAt(pointer);
         if (found === undefined) return 1;
@@ -321,7 +331,7 @@ export class FakeDriver {
         const wanted = this.#machine.recorded(source);
         this.#streams.queue(
           stream,
-          () => undefined,
+          () => true,
           () => this.#machine.hasReached(source, wanted),
         );
         this.#goOn();
@@ -348,7 +358,10 @@ export class FakeDriver {
         const [source, given] = [this.#eventOf(handle)?.source, this.#streamOf(stream)];
         if (source === undefined || given === undefined) return 400;
         const record = this.#machine.record(source);
-        this.#streams.queue(given, () => this.#machine.reach(source, record));
+        this.#streams.queue(given, () => {
+          this.#machine.reach(source, record);
+          return true;
+        });
         this.#goOn();
         return 0;
       },
@@ -401,8 +414,11 @@ export class FakeDriver {
           [...kernel.parameters].map(([name, { offset, bytes }]) => [name, given.subarray(offset, offset + bytes)]),
         );
         const memory = this.#memories[this.#device] ?? this.#memory;
+        const seed = 1 + this.#random(1000);
+        let running: Running | undefined;
         return this.#queue(stream, [], () => {
-          runKernels(memory, [{ kernel, blocks, threads, parameters }], { seed: 1 + this.#random(1000) });
+          running ??= new Running(memory, [{ kernel, blocks, threads, parameters }], { seed, maxSteps: MAX_STEPS });
+          return running.advance(SLICE_STEPS);
         });
       },
     };
@@ -416,6 +432,10 @@ export class FakeDriver {
       throw new Error('parameters of a launch are its address, its length, and the end');
     const size = this.host.viewAt(length);
     return this.host.viewAt(at).slice(0, Number(new DataView(size.buffer, size.byteOffset).getBigUint64(0, true)));
+  }
+
+  #hasRoom(device: number, bytes: number): boolean {
+    return this.#machine.used(device) + bytes <= this.#options.memoryBytes;
   }
 
   /** GPU of the current context. */
@@ -448,7 +468,7 @@ export class FakeDriver {
     return handle === 0n ? this.#streams.legacy : (this.#handles.get(handle) as Stream | undefined);
   }
 
-  /** Gives work on parts of memory to a stream. */
+  /** Gives work on parts of memory to a stream; it returns false while it is not done. */
   #queue(handle: bigint, parts: readonly (readonly [bigint, number])[], run: () => unknown): FakeResult {
     const stream = this.#streamOf(handle);
     if (stream === undefined) return 400;
@@ -457,7 +477,7 @@ export class FakeDriver {
       return found !== undefined && pointer + BigInt(bytes) <= found.pointer + BigInt(found.bytes);
     };
     if (!parts.every(isInside)) return 1;
-    this.#streams.queue(stream, () => void run());
+    this.#streams.queue(stream, () => run() !== false);
     this.#goOn();
     return 0;
   }

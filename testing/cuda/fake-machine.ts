@@ -5,19 +5,32 @@ import { DeviceMemory, makeRegion, OFFSET_BITS, type Place, type Region } from '
 const RANGE = { state: 0, pid: 1, device: 2, place: 3, bytes: 4, source: 5, context: 6, count: 7, words: 8 } as const;
 const EVENT = { state: 0, pid: 1, recorded: 2, reached: 3, source: 4, isShared: 5, words: 6 } as const;
 const PEER = { pid: 0, from: 1, to: 2, words: 3 } as const;
+/** Memory apart from its addresses, or a multicast object: its GPUs follow, and the memory that is bound for each. */
+const OBJECT = { state: 0, device: 1, place: 2, bytes: 3, nDevices: 4, uses: 5, nAdded: 6, members: 7, words: 7 + 16 } as const;
+/** Names of objects in processes. */
+const HANDLE = { state: 0, pid: 1, object: 2, words: 3 } as const;
 const MAX_RANGES = 1 << 14;
 const MAX_EVENTS = 1 << 12;
 const MAX_PEERS = 1 << 10;
+const MAX_OBJECTS = 1 << 9;
+const MAX_HANDLES = 1 << 11;
+/** Most GPUs of a multicast object. */
+const MAX_MEMBERS = OBJECT.words - OBJECT.members;
 const HEADER_WORDS = 16;
 const RANGES_AT = HEADER_WORDS;
 const EVENTS_AT = RANGES_AT + MAX_RANGES * RANGE.words;
 const PEERS_AT = EVENTS_AT + MAX_EVENTS * EVENT.words;
-const TABLE_BYTES = 4 * (PEERS_AT + MAX_PEERS * PEER.words);
+const OBJECTS_AT = PEERS_AT + MAX_PEERS * PEER.words;
+const HANDLES_AT = OBJECTS_AT + MAX_OBJECTS * OBJECT.words;
+const TABLE_BYTES = 4 * (HANDLES_AT + MAX_HANDLES * HANDLE.words);
 /** Words of the header: entries of each table so far, and units of memory that were given away. */
-const counters = { ranges: 0, events: 1, peers: 2, units: 3 } as const;
+const counters = { ranges: 0, events: 1, peers: 2, units: 3, objects: 4, handles: 5 } as const;
 
 const LIVE = 1;
 const ENDED = 2;
+/** Addresses without memory, or with memory that no GPU may access yet. */
+const RESERVED = 3;
+const MAPPED = 4;
 const UNIT_BYTES = 256;
 
 /** Bytes of a file that is the GPUs of several processes. They take memory when they are used. */
@@ -39,6 +52,15 @@ export interface FakeEvent {
   readonly isOpened: boolean;
 }
 
+/** Memory that was created apart from its addresses, or a multicast object of so many GPUs. */
+export interface FakeObject {
+  /** Of memory: its GPU. */
+  readonly device: number;
+  readonly bytes: number;
+  /** Of a multicast object; 0 for memory. */
+  readonly nDevices: number;
+}
+
 /**
  * The GPUs of a host, with what processes share of them: memory, events, and the GPUs that may access each other. No entry and no
  * memory is used twice, so that late accesses are seen.
@@ -50,6 +72,8 @@ export class FakeMachine {
   /** Memory of all GPUs, if processes share it. */
   readonly #shared: Uint8Array | undefined;
   readonly #own = new Map<number, Uint8Array>();
+  /** Memory of objects, which has one region under all its addresses. */
+  readonly #ofObjects = new Map<number, Region>();
   readonly #pid: number;
 
   /**
@@ -71,10 +95,7 @@ export class FakeMachine {
 
   allocate(device: number, bytes: number): bigint {
     const slot = this.#next('ranges', MAX_RANGES);
-    const units = Math.ceil(bytes / UNIT_BYTES);
-    const place = Atomics.add(this.#words, counters.units, units);
-    if (this.#shared === undefined) this.#own.set(place, new Uint8Array(bytes));
-    else if ((place + units) * UNIT_BYTES > this.#shared.length) throw new Error('the machine of the fake driver is full');
+    const place = this.#takePlace(bytes);
     this.#fill(RANGES_AT + slot * RANGE.words, [LIVE, this.#pid, device, place, bytes, slot, device, 0]);
     return addressOf(slot);
   }
@@ -93,6 +114,10 @@ export class FakeMachine {
         this.#of(slot, RANGE.device) === device
       )
         bytes += this.#of(slot, RANGE.bytes);
+    for (let object = 0; object < this.#count('objects'); object++) {
+      const { device: owner, bytes: ofObject, nDevices } = this.object(object);
+      if (this.#ofObject(object, OBJECT.uses) > 0 && nDevices === 0 && owner === device) bytes += ofObject;
+    }
     return bytes;
   }
 
@@ -157,16 +182,178 @@ export class FakeMachine {
   regionAt(slot: number, device: number | undefined): Region | undefined {
     if (!this.#isLive(slot)) return undefined;
     const [owner, context, bytes] = [RANGE.device, RANGE.context, RANGE.bytes].map((field) => this.#of(slot, field));
+    const source = this.#of(slot, RANGE.source);
+    if (source < 0) return device === undefined || context === device ? this.#regionOfObject(-1 - source) : undefined;
     if (device !== undefined && context !== device && !this.isPeer(device, owner ?? 0)) return undefined;
-    const place = this.#of(slot, RANGE.place);
-    const shared = this.#shared?.subarray(place * UNIT_BYTES, place * UNIT_BYTES + (bytes ?? 0));
-    const memory = shared ?? this.#own.get(place) ?? new Uint8Array(0);
-    const view = new DataView(memory.buffer, memory.byteOffset, memory.length);
-    return { ...makeRegion(`memory of GPU ${owner}`, 0), bytes: memory, view, length: memory.length };
+    return this.#regionOf(`memory of GPU ${owner}`, this.#of(slot, RANGE.place), bytes ?? 0);
   }
 
   isLive(slot: number): boolean {
     return this.#isLive(slot);
+  }
+
+  // ── memory apart from its addresses, and multicast objects ──────────────────────────────────────────────────────────
+
+  /** A handle of new memory of a GPU, or of a new multicast object for `nDevices`. */
+  create(device: number, bytes: number, nDevices = 0): number {
+    if (nDevices > MAX_MEMBERS) throw new Error(`the fake driver has multicast objects of at most ${MAX_MEMBERS} GPUs`);
+    const object = this.#next('objects', MAX_OBJECTS);
+    const place = nDevices === 0 ? this.#takePlace(bytes) : 0;
+    this.#fill(OBJECTS_AT + object * OBJECT.words, [LIVE, device, place, bytes, nDevices, 0]);
+    return this.openObject(object);
+  }
+
+  object(object: number): FakeObject {
+    const [device = 0, bytes = 0, nDevices = 0] = [OBJECT.device, OBJECT.bytes, OBJECT.nDevices].map((field) =>
+      this.#ofObject(object, field),
+    );
+    return { device, bytes, nDevices };
+  }
+
+  /** A handle of this process of an object that another handle names. */
+  openObject(object: number): number {
+    const handle = this.#next('handles', MAX_HANDLES);
+    this.#use(object, 1);
+    this.#fill(HANDLES_AT + handle * HANDLE.words, [LIVE, this.#pid, object]);
+    return handle;
+  }
+
+  /** Number of the object that a handle of this process names. */
+  objectOf(handle: number): number | undefined {
+    if (handle < 0 || handle >= MAX_HANDLES) return undefined;
+    const [state, pid, object] = this.#words.subarray(HANDLES_AT + handle * HANDLE.words);
+    return state === LIVE && pid === this.#pid ? object : undefined;
+  }
+
+  releaseHandle(handle: number): void {
+    this.#use(this.objectOf(handle) ?? 0, -1);
+    Atomics.store(this.#words, HANDLES_AT + handle * HANDLE.words, ENDED);
+  }
+
+  /** Adds a GPU to a multicast object. Returns false if it has it, or all. */
+  addMember(object: number, device: number): boolean {
+    const at = OBJECTS_AT + object * OBJECT.words + OBJECT.members + device;
+    if (device >= MAX_MEMBERS || this.nAdded(object) >= this.object(object).nDevices) return false;
+    if (Atomics.compareExchange(this.#words, at, 0, -1) !== 0) return false;
+    Atomics.add(this.#words, OBJECTS_AT + object * OBJECT.words + OBJECT.nAdded, 1);
+    return true;
+  }
+
+  nAdded(object: number): number {
+    return this.#ofObject(object, OBJECT.nAdded);
+  }
+
+  /** GPUs for which memory is bound. */
+  nBound(object: number): number {
+    return this.#members(object).length;
+  }
+
+  /** Binds memory for its GPU. Returns false if the object does not have the GPU, or other memory is bound for it. */
+  bind(object: number, memory: number): boolean {
+    const at = OBJECTS_AT + object * OBJECT.words + OBJECT.members + this.object(memory).device;
+    if (Atomics.compareExchange(this.#words, at, -1, memory + 1) !== -1) return false;
+    this.#use(memory, 1);
+    return true;
+  }
+
+  unbind(object: number, device: number): boolean {
+    const at = OBJECTS_AT + object * OBJECT.words + OBJECT.members + device;
+    const memory = Atomics.load(this.#words, at) - 1;
+    if (memory < 0) return false;
+    Atomics.store(this.#words, at, -1);
+    this.#use(memory, -1);
+    return true;
+  }
+
+  /** Addresses that have no memory. */
+  reserve(bytes: number): bigint {
+    const slot = this.#next('ranges', MAX_RANGES);
+    this.#fill(RANGES_AT + slot * RANGE.words, [RESERVED, this.#pid, 0, 0, bytes, -1, -1, 0]);
+    return addressOf(slot);
+  }
+
+  /** Returns false for addresses that were not reserved, have memory, or are of another length. */
+  unreserve(pointer: bigint, bytes: number): boolean {
+    const slot = this.#slotIn(RESERVED, pointer, bytes);
+    if (slot !== undefined) this.#set(slot, RANGE.state, ENDED);
+    return slot !== undefined;
+  }
+
+  map(pointer: bigint, bytes: number, object: number): boolean {
+    const slot = this.#slotIn(RESERVED, pointer, bytes);
+    if (slot === undefined || this.object(object).bytes !== bytes) return false;
+    this.#set(slot, RANGE.device, this.object(object).device);
+    this.#set(slot, RANGE.source, -1 - object);
+    this.#set(slot, RANGE.state, MAPPED);
+    this.#use(object, 1);
+    return true;
+  }
+
+  /** The object that addresses of this process have, before or after a GPU may access them. */
+  mapped(pointer: bigint, bytes: number): number | undefined {
+    const slot = this.#slotIn(MAPPED, pointer, bytes) ?? this.#slotIn(LIVE, pointer, bytes);
+    const source = slot === undefined ? 0 : this.#of(slot, RANGE.source);
+    return source < 0 ? -1 - source : undefined;
+  }
+
+  admit(pointer: bigint, device: number): void {
+    this.#set(slotOf(pointer), RANGE.context, device);
+    this.#set(slotOf(pointer), RANGE.state, LIVE);
+  }
+
+  unmap(pointer: bigint, bytes: number): boolean {
+    const object = this.mapped(pointer, bytes);
+    if (object === undefined) return false;
+    this.#set(slotOf(pointer), RANGE.state, RESERVED);
+    this.#use(object, -1);
+    return true;
+  }
+
+  #slotIn(state: number, pointer: bigint, bytes: number): number | undefined {
+    const slot = slotOf(pointer);
+    const isOwn = slot >= 0 && slot < MAX_RANGES && addressOf(slot) === pointer && this.#of(slot, RANGE.pid) === this.#pid;
+    return isOwn && this.#of(slot, RANGE.state) === state && this.#of(slot, RANGE.bytes) === bytes ? slot : undefined;
+  }
+
+  #use(object: number, change: number): void {
+    Atomics.add(this.#words, OBJECTS_AT + object * OBJECT.words + OBJECT.uses, change);
+  }
+
+  #ofObject(object: number, field: number): number {
+    return Atomics.load(this.#words, OBJECTS_AT + object * OBJECT.words + field);
+  }
+
+  /** Memory that is bound to a multicast object. */
+  #members(object: number): number[] {
+    const bound = Array.from({ length: MAX_MEMBERS }, (_, device) => this.#ofObject(object, OBJECT.members + device) - 1);
+    return bound.filter((memory) => memory >= 0);
+  }
+
+  #regionOfObject(object: number): Region {
+    const { device, bytes, nDevices } = this.object(object);
+    if (nDevices > 0) {
+      const members = this.#members(object).map((memory) => this.#regionOfObject(memory));
+      return { ...makeRegion('a multicast object', 0), members, length: bytes };
+    }
+    let region = this.#ofObjects.get(object);
+    if (region === undefined) {
+      region = this.#regionOf(`created memory of GPU ${device}`, this.#ofObject(object, OBJECT.place), bytes);
+      this.#ofObjects.set(object, region);
+    }
+    return region;
+  }
+
+  #takePlace(bytes: number): number {
+    const units = Math.ceil(bytes / UNIT_BYTES);
+    const place = Atomics.add(this.#words, counters.units, units);
+    if (this.#shared === undefined) this.#own.set(place, new Uint8Array(bytes));
+    else if ((place + units) * UNIT_BYTES > this.#shared.length) throw new Error('the machine of the fake driver is full');
+    return place;
+  }
+
+  #regionOf(name: string, place: number, bytes: number): Region {
+    const shared = this.#shared?.subarray(place * UNIT_BYTES, place * UNIT_BYTES + bytes);
+    return makeRegion(name, bytes, shared ?? this.#own.get(place) ?? new Uint8Array(0));
   }
 
   // ── access between GPUs ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -258,11 +445,11 @@ export class FakeMachine {
     Atomics.store(this.#words, RANGES_AT + slot * RANGE.words + field, value);
   }
 
-  #count(table: 'ranges' | 'peers'): number {
+  #count(table: 'ranges' | 'peers' | 'objects'): number {
     return Atomics.load(this.#words, counters[table]);
   }
 
-  #next(table: 'ranges' | 'events' | 'peers', most: number): number {
+  #next(table: Exclude<keyof typeof counters, 'units'>, most: number): number {
     const index = Atomics.add(this.#words, counters[table], 1);
     if (index >= most) throw new Error(`the fake driver has no more ${table}`);
     return index;

@@ -2,7 +2,8 @@
 export interface Operation {
   /** In the order in which all streams were given work. */
   readonly number: number;
-  readonly run: () => void;
+  /** Does the work, or a part of it. Returns true when it is done. */
+  readonly run: () => boolean;
   /** False while it waits for an event; work after it waits, too. */
   readonly isReady: () => boolean;
   isDone: boolean;
@@ -46,7 +47,7 @@ export class FakeStreams {
     else this.queue(stream, () => this.#streams.delete(stream));
   }
 
-  queue(stream: Stream, run: () => void, isReady = () => true): Operation {
+  queue(stream: Stream, run: () => boolean, isReady = () => true): Operation {
     const operation = { number: this.#number++, run, isReady, isDone: false };
     stream.operations.push(operation);
     return operation;
@@ -79,13 +80,15 @@ export class FakeStreams {
     return [...this.#streams].some(({ operations }) => operations.length > 0);
   }
 
-  /** Returns false if there was nothing to do. */
+  /** Returns false if nothing came to its end: there was nothing to do, or a kernel waits for that of another process. */
   #step(): boolean {
     if (this.isHalted) return false;
     const ready = [...this.#streams].filter((stream) => this.#isReady(stream));
-    const operation = ready[this.#random(ready.length)]?.operations.shift();
-    if (operation === undefined) return false;
-    operation.run();
+    const operations = ready[this.#random(ready.length)]?.operations;
+    const operation = operations?.[0];
+    if (operation?.run() !== true) return false;
+    // A fault has left all work undone.
+    if (operations?.[0] === operation) operations.shift();
     operation.isDone = true;
     return true;
   }

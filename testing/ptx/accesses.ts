@@ -1,6 +1,6 @@
 import { brainBits, brainValue, halfBits, halfValue } from './arithmetic.js';
 import type { Block, Thread } from './block.js';
-import { checkAccess, MemoryError, type Region } from './memory.js';
+import { checkAccess, counterAt, MemoryError, type Region } from './memory.js';
 
 export type Order = 'weak' | 'relaxed' | 'acquire' | 'release';
 
@@ -11,13 +11,14 @@ export const cellView = new DataView(cell.buffer);
 /** Puts `bytes` bytes, as a thread sees them, into the cell. */
 export function load(block: Block, thread: Thread, region: Region, offset: number, bytes: number, order: Order): void {
   const accesses = block.system.order();
-  block.stores.load(thread.index, region, offset, cell.subarray(0, bytes));
+  block.stores.load(thread.index, region, offset, cell.subarray(0, bytes), order !== 'weak');
   if (order === 'acquire') accesses.acquired(thread, region, offset);
   accesses.read(thread, region, offset, bytes, order !== 'weak');
 }
 
 /** Stores the first bytes of the cell. */
 export function store(block: Block, thread: Thread, region: Region, offset: number, bytes: number, order: Order): void {
+  block.system.nChanges++;
   const accesses = block.system.order();
   accesses.write(thread, region, offset, bytes, order !== 'weak');
   const contents = cell.slice(0, bytes);
@@ -28,7 +29,8 @@ export function store(block: Block, thread: Thread, region: Region, offset: numb
     return;
   }
   block.stores.releaseBy(thread.index);
-  region.bytes.set(contents, offset);
+  if (bytes === 8) Atomics.store(counterAt(region, offset), 0, new DataView(contents.buffer).getBigUint64(0, true));
+  else region.bytes.set(contents, offset);
   accesses.stored(region, offset, thread.clock);
   thread.tick();
 }
@@ -49,6 +51,7 @@ export function update(
   bytes: 4 | 8,
   change: (bits: bigint) => bigint,
 ): void {
+  block.system.nChanges++;
   const accesses = block.system.order();
   accesses.write(thread, region, offset, bytes, true);
   const { view } = region;
@@ -66,11 +69,12 @@ export function addToAll(
   value: bigint,
   releases: boolean,
 ): void {
+  block.system.nChanges++;
   const accesses = block.system.order();
   if (releases) block.stores.releaseBy(thread.index);
   for (const region of members) {
     accesses.write(thread, region, offset, 8, true);
-    region.view.setBigUint64(offset, BigInt.asUintN(64, region.view.getBigUint64(offset, true) + value), true);
+    Atomics.add(counterAt(region, offset), 0, value);
     accesses.stored(region, offset, releases ? thread.clock : undefined, true);
   }
   if (releases) thread.tick();

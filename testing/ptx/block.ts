@@ -44,6 +44,8 @@ export interface System {
   readonly memory: DeviceMemory;
   readonly order: () => AccessOrder;
   readonly random: (below: number) => number;
+  /** Stores, and barriers that threads have reached. */
+  nChanges: number;
 }
 
 /** Threads that share registers of the interpreter, a barrier and shared memory, and the memory as they see it. */
@@ -104,6 +106,7 @@ export class Block {
 
   /** A thread has reached a barrier; the last one lets all of them go on. */
   arrive(thread: Thread, resultRegister: number | undefined): void {
+    this.system.nChanges++;
     thread.state = 'waits';
     const others = this.threads.filter(({ state }) => state !== 'waits');
     const elsewhere = this.threads.find(({ state, place }) => state === 'done' || (state === 'waits' && place !== thread.place));

@@ -92,3 +92,8 @@ export function checkAccess({ name, length }: Region, offset: number, bytes: num
     throw new MemoryError(`out of bounds: ${bytes} bytes at ${offset} of ${name}, which has ${length}`);
   if (offset % bytes !== 0) throw new MemoryError(`misaligned: ${bytes} bytes at ${offset} of ${name}`);
 }
+
+/** The 64 bits at an offset, as processes that share the memory change them at once. */
+export function counterAt({ bytes: { buffer, byteOffset } }: Region, offset: number): BigUint64Array {
+  return new BigUint64Array(buffer, byteOffset + offset, 1);
+}

@@ -59,7 +59,10 @@ interface Read {
   readonly strong: boolean;
 }
 
-/** Accesses of one region. */
+/** Bytes of a history: most runs touch little of a region. No element lies in two. */
+const PAGE_BYTES = 4096;
+
+/** Accesses of a page of a region. */
 class History {
   readonly weakWrites: Last;
   readonly strongWrites: Last;
@@ -68,18 +71,18 @@ class History {
   /** Of bytes that several threads read without order, the others: byte, thread, time. */
   readonly moreReads = new Map<number, Map<number, Read>>();
 
-  constructor(length: number) {
-    this.weakWrites = new Last(length);
-    this.strongWrites = new Last(length);
-    this.weakReads = new Last(length);
-    this.strongReads = new Last(length);
+  constructor() {
+    this.weakWrites = new Last(PAGE_BYTES);
+    this.strongWrites = new Last(PAGE_BYTES);
+    this.weakReads = new Last(PAGE_BYTES);
+    this.strongReads = new Last(PAGE_BYTES);
   }
 }
 
 /** All accesses of a run. */
 export class AccessOrder {
   readonly #threads: readonly OrderedThread[];
-  readonly #histories = new Map<Region, History>();
+  readonly #histories = new Map<Region, (History | undefined)[]>();
   /** Clocks of the releases that wrote places, which an acquire of the place takes over. */
   readonly #released = new Map<Region, Map<number, Clock>>();
 
@@ -89,11 +92,12 @@ export class AccessOrder {
 
   /** Records a read, and throws if it races with a write. */
   read(thread: OrderedThread, region: Region, offset: number, bytes: number, strong: boolean): void {
-    const history = this.#history(region);
+    const history = this.#history(region, offset);
     const reads = strong ? history.strongReads : history.weakReads;
-    for (let at = offset; at < offset + bytes; at++) {
-      this.#check(history.weakWrites, at, thread, region, 'written');
-      if (!strong) this.#check(history.strongWrites, at, thread, region, 'written');
+    for (let place = offset; place < offset + bytes; place++) {
+      const at = place % PAGE_BYTES;
+      this.#check(history.weakWrites, place, thread, region, 'written');
+      if (!strong) this.#check(history.strongWrites, place, thread, region, 'written');
       const other = reads.unordered(at, thread);
       if (other !== undefined) {
         let more = history.moreReads.get(at);
@@ -106,19 +110,20 @@ export class AccessOrder {
 
   /** Records a write, and throws if it races with another access. */
   write(thread: OrderedThread, region: Region, offset: number, bytes: number, strong: boolean): void {
-    const history = this.#history(region);
-    for (let at = offset; at < offset + bytes; at++) {
-      this.#check(history.weakWrites, at, thread, region, 'written');
-      this.#check(history.weakReads, at, thread, region, 'read');
+    const history = this.#history(region, offset);
+    for (let place = offset; place < offset + bytes; place++) {
+      const at = place % PAGE_BYTES;
+      this.#check(history.weakWrites, place, thread, region, 'written');
+      this.#check(history.weakReads, place, thread, region, 'read');
       if (!strong) {
-        this.#check(history.strongWrites, at, thread, region, 'written');
-        this.#check(history.strongReads, at, thread, region, 'read');
+        this.#check(history.strongWrites, place, thread, region, 'written');
+        this.#check(history.strongReads, place, thread, region, 'read');
       }
       const more = history.moreReads.get(at);
       if (more !== undefined) {
         for (const [other, read] of more)
           if (other !== thread.id && read.time > (thread.clock[other] ?? 0) && !(strong && read.strong))
-            this.#race(thread, region, at, other, read.place, 'read');
+            this.#race(thread, region, place, other, read.place, 'read');
         history.moreReads.delete(at);
       }
       (strong ? history.strongWrites : history.weakWrites).set(at, thread);
@@ -148,15 +153,16 @@ export class AccessOrder {
     }
   }
 
-  #history(region: Region): History {
-    let history = this.#histories.get(region);
-    if (history === undefined) this.#histories.set(region, (history = new History(region.length)));
-    return history;
+  #history(region: Region, offset: number): History {
+    let pages = this.#histories.get(region);
+    if (pages === undefined) this.#histories.set(region, (pages = []));
+    return (pages[Math.floor(offset / PAGE_BYTES)] ??= new History());
   }
 
-  #check(last: Last, at: number, thread: OrderedThread, region: Region, what: string): void {
+  #check(last: Last, place: number, thread: OrderedThread, region: Region, what: string): void {
+    const at = place % PAGE_BYTES;
     const other = last.unordered(at, thread);
-    if (other !== undefined) this.#race(thread, region, at, other, last.place[at] ?? 0, what);
+    if (other !== undefined) this.#race(thread, region, place, other, last.place[at] ?? 0, what);
   }
 
   #race(thread: OrderedThread, region: Region, at: number, other: number, place: number, what: string): never {

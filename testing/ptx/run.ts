@@ -23,45 +23,78 @@ export interface RunOptions {
   readonly maxSteps?: number;
 }
 
-/**
- * Runs kernels at the same time, as on devices of their own, with all blocks resident, and gives the number of instructions.
- * Throws MemoryError for what PTX leaves undefined or a GPU refuses, and PtxError for what it does not know.
- */
-export function runKernels(memory: DeviceMemory, launches: readonly Launch[], options: RunOptions = {}): number {
-  const { seed = 1, quantum = 40, maxSteps = 20_000_000 } = options;
-  const random = generator(seed);
-  const nAllThreads = launches.reduce((sum, { blocks, threads }) => sum + blocks * threads, 0);
-  const blocks: Block[] = [];
-  const system: System = { memory, random, order: () => order };
-  let firstId = 0;
-  for (const { kernel, device = 'gpu', blocks: nBlocks, threads: nThreads, parameters } of launches) {
-    const written = writeParameters(kernel, parameters);
-    for (let index = 0; index < nBlocks; index++) {
-      const place = { name: `block ${index} on ${device}`, index, nBlocks, nThreads, firstId, nAllThreads };
-      blocks.push(new Block(system, kernel, written, place));
-      firstId += nThreads;
-    }
-  }
-  const order = new AccessOrder(blocks.flatMap(({ threads }) => threads));
-  const operations = blocks.map(compile);
+/** Instructions without a store or a barrier after which threads count as waiting. */
+const MOST_IDLE = 1000;
 
-  let steps = 0;
-  const alive = blocks.map((block, i) => ({ block, code: operations[i] ?? [] }));
-  while (alive.length > 0) {
-    const at = random(alive.length);
-    const one = alive[at];
-    if (one === undefined) break;
-    steps += runThread(one.block, one.code, random, 1 + random(quantum));
-    // Stores that nothing releases become visible some time.
-    const { stores } = one.block;
-    if (random(4) === 0) for (let shown = random(1 + (stores.size >> 2)); shown >= 0; shown--) stores.showOne(random);
-    if (one.block.isDone) alive.splice(at, 1);
-    if (steps > maxSteps) {
-      const where = alive.map(({ block }) => block.threads.find(({ state }) => state !== 'done')?.describe());
-      throw new MemoryError(`no end after ${steps} instructions; at ${where.join('; ')}`);
+/** Kernels that run at the same time, as on devices of their own, with all blocks resident. */
+export class Running {
+  /** Instructions so far. */
+  steps = 0;
+  readonly #random: (below: number) => number;
+  readonly #quantum: number;
+  readonly #system: System;
+  readonly #maxSteps: number;
+  readonly #alive: { readonly block: Block; readonly code: readonly Operation[] }[];
+
+  constructor(memory: DeviceMemory, launches: readonly Launch[], options: RunOptions = {}) {
+    const { seed = 1, quantum = 40, maxSteps = 20_000_000 } = options;
+    const random = (this.#random = generator(seed));
+    this.#quantum = quantum;
+    this.#maxSteps = maxSteps;
+    const nAllThreads = launches.reduce((sum, { blocks, threads }) => sum + blocks * threads, 0);
+    const blocks: Block[] = [];
+    const system: System = (this.#system = { memory, random, order: () => order, nChanges: 0 });
+    let firstId = 0;
+    for (const { kernel, device = 'gpu', blocks: nBlocks, threads: nThreads, parameters } of launches) {
+      const written = writeParameters(kernel, parameters);
+      for (let index = 0; index < nBlocks; index++) {
+        const place = { name: `block ${index} on ${device}`, index, nBlocks, nThreads, firstId, nAllThreads };
+        blocks.push(new Block(system, kernel, written, place));
+        firstId += nThreads;
+      }
     }
+    const order = new AccessOrder(blocks.flatMap(({ threads }) => threads));
+    this.#alive = blocks.map((block) => ({ block, code: compile(block) }));
   }
-  return steps;
+
+  /**
+   * Executes some `most` instructions, or fewer if threads only wait for those of another run. Throws MemoryError for what PTX
+   * leaves undefined or a GPU refuses.
+   * @returns true when all kernels have ended
+   */
+  advance(most = Infinity): boolean {
+    const random = this.#random;
+    const alive = this.#alive;
+    const end = this.steps + most;
+    let seen = this.#system.nChanges;
+    let idleEnd = this.steps + MOST_IDLE;
+    while (alive.length > 0 && this.steps < end) {
+      if (this.#system.nChanges !== seen) {
+        seen = this.#system.nChanges;
+        idleEnd = this.steps + MOST_IDLE;
+      } else if (most < Infinity && this.steps > idleEnd) return false;
+      const at = random(alive.length);
+      const one = alive[at];
+      if (one === undefined) break;
+      this.steps += runThread(one.block, one.code, random, 1 + random(this.#quantum));
+      // Stores that nothing releases become visible some time.
+      const { stores } = one.block;
+      if (random(4) === 0) for (let shown = random(1 + (stores.size >> 2)); shown >= 0; shown--) stores.showOne(random);
+      if (one.block.isDone) alive.splice(at, 1);
+      if (this.steps > this.#maxSteps) {
+        const where = alive.map(({ block }) => block.threads.find(({ state }) => state !== 'done')?.describe());
+        throw new MemoryError(`no end after ${this.steps} instructions; at ${where.join('; ')}`);
+      }
+    }
+    return alive.length === 0;
+  }
+}
+
+/** Runs kernels to their end, and counts instructions. Throws as `advance`, and PtxError for what it does not know. */
+export function runKernels(memory: DeviceMemory, launches: readonly Launch[], options: RunOptions = {}): number {
+  const running = new Running(memory, launches, options);
+  running.advance();
+  return running.steps;
 }
 
 function runThread(block: Block, code: readonly Operation[], random: (below: number) => number, most: number): number {

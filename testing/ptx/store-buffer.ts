@@ -1,4 +1,4 @@
-import { makeRegion, type Region } from './memory.js';
+import { counterAt, type Region } from './memory.js';
 
 /** A store that its thread has made, and that others do not see yet. */
 interface Held {
@@ -7,6 +7,14 @@ interface Held {
   readonly bytes: Uint8Array;
   /** Called when others can see it. */
   readonly onVisible: (() => void) | undefined;
+}
+
+/** Bytes of a piece of an overlay: most blocks store to little of a region. No element lies in two. */
+const PAGE_BYTES = 4096;
+
+interface Overlay {
+  readonly contents: Uint8Array;
+  readonly mask: Uint8Array;
 }
 
 const overlaps = (a: Held, b: Held): boolean =>
@@ -23,8 +31,8 @@ const overlaps = (a: Held, b: Held): boolean =>
 export class StoreBuffer {
   readonly #ofThreads: Held[][];
   readonly #ofBlock: Held[] = [];
-  /** Contents of regions as the block sees them; `mask` is 1 where they differ from memory. */
-  readonly #overlays = new Map<Region, { contents: Uint8Array; mask: Uint8Array }>();
+  /** Contents of pages of regions as the block sees them; `mask` is 1 where they differ from memory. */
+  readonly #overlays = new Map<Region, (Overlay | undefined)[]>();
 
   constructor(nThreads: number) {
     this.#ofThreads = Array.from({ length: nThreads }, () => []);
@@ -39,12 +47,15 @@ export class StoreBuffer {
     this.#ofThreads[thread]?.push({ region, offset, bytes, onVisible });
   }
 
-  /** Bytes as a thread sees them, into `target`. */
-  load(thread: number, region: Region, offset: number, target: Uint8Array): void {
-    for (let i = 0; i < target.length; i++) target[i] = region.bytes[offset + i] ?? 0;
-    const overlay = this.#ofBlock.length === 0 ? undefined : this.#overlays.get(region);
+  /** Bytes as a thread sees them, into `target`; 8 of them at once if the load is strong. */
+  load(thread: number, region: Region, offset: number, target: Uint8Array, isStrong: boolean): void {
+    if (isStrong && target.length === 8)
+      new DataView(target.buffer, target.byteOffset).setBigUint64(0, Atomics.load(counterAt(region, offset), 0), true);
+    else for (let i = 0; i < target.length; i++) target[i] = region.bytes[offset + i] ?? 0;
+    const overlay = this.#ofBlock.length === 0 ? undefined : this.#overlays.get(region)?.[Math.floor(offset / PAGE_BYTES)];
+    const at = offset % PAGE_BYTES;
     if (overlay !== undefined)
-      for (let i = 0; i < target.length; i++) if (overlay.mask[offset + i] === 1) target[i] = overlay.contents[offset + i] ?? 0;
+      for (let i = 0; i < target.length; i++) if (overlay.mask[at + i] === 1) target[i] = overlay.contents[at + i] ?? 0;
     for (const held of this.#ofThreads[thread] ?? []) {
       if (held.region !== region) continue;
       for (let i = 0; i < target.length; i++) {
@@ -58,13 +69,15 @@ export class StoreBuffer {
   shareInBlock(): void {
     for (const held of this.#ofThreads) {
       for (const store of held) {
-        let overlay = this.#overlays.get(store.region);
-        if (overlay === undefined) {
-          overlay = { contents: makeRegion('', store.region.length).bytes, mask: new Uint8Array(store.region.length) };
-          this.#overlays.set(store.region, overlay);
-        }
-        overlay.contents.set(store.bytes, store.offset);
-        overlay.mask.fill(1, store.offset, store.offset + store.bytes.length);
+        let pages = this.#overlays.get(store.region);
+        if (pages === undefined) this.#overlays.set(store.region, (pages = []));
+        const overlay = (pages[Math.floor(store.offset / PAGE_BYTES)] ??= {
+          contents: new Uint8Array(PAGE_BYTES),
+          mask: new Uint8Array(PAGE_BYTES),
+        });
+        const at = store.offset % PAGE_BYTES;
+        overlay.contents.set(store.bytes, at);
+        overlay.mask.fill(1, at, at + store.bytes.length);
         this.#ofBlock.push(store);
       }
       held.length = 0;
@@ -109,8 +122,10 @@ export class StoreBuffer {
     if (store === undefined) return;
     this.#show(store);
     // A newer store of the block to the same place stays hidden.
-    if (!this.#ofBlock.some((other) => overlaps(other, store)))
-      this.#overlays.get(store.region)?.mask.fill(0, store.offset, store.offset + store.bytes.length);
+    if (this.#ofBlock.some((other) => overlaps(other, store))) return;
+    const from = store.offset % PAGE_BYTES;
+    const overlay = this.#overlays.get(store.region)?.[Math.floor(store.offset / PAGE_BYTES)];
+    overlay?.mask.fill(0, from, from + store.bytes.length);
   }
 
   #show({ region, offset, bytes, onVisible }: Held): void {

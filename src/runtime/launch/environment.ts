@@ -23,11 +23,11 @@ export function malformed(env: Environment, name: string, expected: string): Inv
   return environmentError(`${name}=${env[name] ?? ''} is not ${expected}`);
 }
 
-/** A variable that is 1, not 0 or absent. */
-export function flag(env: Environment, name: string): boolean {
+/** A variable that is 1, not 0; absent, it is what `otherwise` says. */
+export function flag(env: Environment, name: string, otherwise = false): boolean {
   const text = value(env, name);
   if (text !== undefined && text !== '0' && text !== '1') throw malformed(env, name, '0 or 1');
-  return text === '1';
+  return text === undefined ? otherwise : text === '1';
 }
 
 export function seconds(env: Environment, name: string, otherwise: number): number {

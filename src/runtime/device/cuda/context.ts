@@ -44,7 +44,8 @@ export class CudaContext {
   /** Resolves with the reason after a fault, which ends the context. */
   readonly lost: Promise<string>;
   #lose: (why: string) => void = () => undefined;
-  readonly #device: number;
+  /** The GPU, a `CUdevice`. */
+  readonly device: number;
   /** The context, a `CUcontext`. */
   readonly handle: bigint;
   readonly #events: bigint[] = [];
@@ -65,32 +66,32 @@ export class CudaContext {
       if (result !== results.SUCCESS) throw openingError(driver, call, result);
     };
     opening('cuDeviceGet', driver.cuDeviceGet(device, ordinal));
-    this.#device = device[0] ?? 0;
-    opening('cuDevicePrimaryCtxRetain', driver.cuDevicePrimaryCtxRetain(this.#out, this.#device));
+    this.device = device[0] ?? 0;
+    opening('cuDevicePrimaryCtxRetain', driver.cuDevicePrimaryCtxRetain(this.#out, this.device));
     this.handle = this.#out[0] ?? 0n;
   }
 
   get name(): string {
     const bytes = new Uint8Array(256);
-    this.check('cuDeviceGetName', this.driver.cuDeviceGetName(bytes, bytes.length, this.#device));
+    this.check('cuDeviceGetName', this.driver.cuDeviceGetName(bytes, bytes.length, this.device));
     return new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
   }
 
   get uuid(): Uint8Array {
     const uuid = new Uint8Array(UUID_BYTES);
-    this.check('cuDeviceGetUuid', this.driver.cuDeviceGetUuid_v2(uuid, this.#device));
+    this.check('cuDeviceGetUuid', this.driver.cuDeviceGetUuid_v2(uuid, this.device));
     return uuid;
   }
 
   get memoryBytes(): number {
-    this.check('cuDeviceTotalMem', this.driver.cuDeviceTotalMem_v2(this.#out, this.#device));
+    this.check('cuDeviceTotalMem', this.driver.cuDeviceTotalMem_v2(this.#out, this.device));
     return Number(this.#out[0]);
   }
 
   /** @param attribute of `deviceAttributes` */
   attribute(attribute: number): number {
     const value = new Int32Array(1);
-    this.check('cuDeviceGetAttribute', this.driver.cuDeviceGetAttribute(value, attribute, this.#device));
+    this.check('cuDeviceGetAttribute', this.driver.cuDeviceGetAttribute(value, attribute, this.device));
     return value[0] ?? 0;
   }
 
@@ -189,7 +190,7 @@ export class CudaContext {
       for (const event of this.#events.splice(0)) driver.cuEventDestroy_v2(event);
       for (const stream of this.#streams.splice(0)) driver.cuStreamDestroy_v2(stream);
     });
-    this.driver.cuDevicePrimaryCtxRelease_v2(this.#device);
+    this.driver.cuDevicePrimaryCtxRelease_v2(this.device);
   }
 
   #makeEvent(): bigint {

@@ -79,9 +79,14 @@ export const functions = {
   cuMemAddressReserve: ['bytes', 'size', 'size', 'handle', 'handle'],
   cuMemMap: ['handle', 'size', 'size', 'handle', 'handle'],
   cuMemSetAccess: ['handle', 'size', 'bytes', 'size'],
+  cuMemUnmap: ['handle', 'size'],
+  cuMemAddressFree: ['handle', 'size'],
+  cuMemRelease: ['handle'],
   cuMulticastGetGranularity: ['bytes', 'bytes', 'i32'],
   cuMulticastCreate: ['bytes', 'bytes'],
   cuMulticastAddDevice: ['handle', 'i32'],
+  cuMulticastBindMem: ['handle', 'size', 'handle', 'size', 'size', 'handle'],
+  cuMulticastUnbind: ['handle', 'i32', 'size', 'size'],
 
   cuStreamCreate: ['bytes', 'u32'],
   cuStreamDestroy_v2: ['handle'],
@@ -147,6 +152,8 @@ export const ON_DEVICE = 1;
 export const multicastObject = { bytes: 32, nDevices: 0, size: 8, handleTypes: 16 } as const;
 /** `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`. */
 export const FILE_DESCRIPTOR = 1;
+/** `CU_MULTICAST_GRANULARITY_RECOMMENDED` and `CU_MEM_ALLOC_GRANULARITY_RECOMMENDED`. */
+export const RECOMMENDED = 1;
 
 /** `CU_STREAM_NON_BLOCKING`: no implicit order with the stream 0. */
 export const NON_BLOCKING_STREAM = 1;

@@ -118,7 +118,7 @@ describe('the fake driver', () => {
     expect(driver.left).toMatchObject({ contexts: 2, handles: 1 });
     other.close();
     gpu.close();
-    expect(driver.left).toEqual({ allocations: 0, opened: 0, locked: 0, handles: 0, contexts: 0, current: 0 });
+    expect(driver.left).toEqual({ allocations: 0, virtual: 0, opened: 0, locked: 0, handles: 0, contexts: 0, current: 0 });
     expect(() => gpu.allocate(4)).toThrow('cuCtxPushCurrent: CUDA_ERROR_INVALID_CONTEXT (invalid device context)');
   });
 });

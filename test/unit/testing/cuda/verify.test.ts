@@ -160,49 +160,17 @@ describe('two processes on one GPU', () => {
   });
 
   it('share memory by file descriptors', () => {
-    // Handles are pointers, descriptors the numbers of exported ones; an address is where a handle is mapped.
-    const exported: Uint8Array[] = [];
-    const made = (out: ArrayBufferView, value: bigint): 0 => (((out as BigUint64Array)[0] = value), 0);
-    const numbers = (view: ArrayBufferView): number[] => [...new Uint32Array(view.buffer)];
-    const virtual = (driver: FakeDriver): Partial<FakeDriver> => {
-      let next = 0n;
-      const isOfGpu = (properties: ArrayBufferView): boolean => numbers(properties).join() === '1,1,1,0,0,0,0,0';
-      const attribute = driver.cuDeviceGetAttribute;
-      return {
-        cuDeviceGetAttribute: (out, name, device) =>
-          name === 102 || name === 103 ? (((out as Int32Array)[0] = 1), 0) : attribute(out, name, device),
-        cuMemGetAllocationGranularity: (out, properties) => (isOfGpu(properties) ? made(out, 0x20000n) : 1),
-        cuMemCreate: (out, bytes, properties, flags) => {
-          if (bytes !== 0x20000 || !isOfGpu(properties) || flags !== 0n) return 1;
-          driver.cuMemAlloc_v2(out, bytes);
-          next = (out as BigUint64Array)[0] ?? 0n;
-          return 0;
-        },
-        cuMemExportToShareableHandle: (out, memory, kind) => {
-          const handle = new Uint8Array(64);
-          driver.cuIpcGetMemHandle(handle, memory);
-          (out as Int32Array)[0] = 10 + exported.push(handle);
-          return kind === 1 ? 0 : 1;
-        },
-        cuMemImportFromShareableHandle: (out, fd, kind) => {
-          const reserved = exported[Number(fd) - 11];
-          if (reserved === undefined || kind !== 1) return 1;
-          driver.cuIpcOpenMemHandle_v2(out, { reserved }, 1);
-          next = (out as BigUint64Array)[0] ?? 0n;
-          return 0;
-        },
-        cuMemAddressReserve: (out) => made(out, next),
-        cuMemMap: (pointer, bytes, offset, memory) => (pointer === memory && bytes === 0x20000 && offset === 0 ? 0 : 1),
-        cuMemSetAccess: (pointer, bytes, access, count) =>
-          pointer === next && bytes === 0x20000 && numbers(access).join() === '1,0,3' && count === 1 ? 0 : 1,
-      };
-    };
-    const [own, other] = [processOf(process.pid, virtual), processOf(1, virtual)];
+    const [own, other] = [processOf(process.pid), processOf(1)];
     const { pointer, fd = -1 } = ways.fds.share(own);
     useShared(other, 'fds', '', fd);
     check(own, pointer, 3);
     expect(() => useShared(other, 'fds', '', fd)).toThrow(/byte 1 of what the other process wrote is 3, not 1/);
-    expect(() => ways.fds.share(processOf(1))).toThrow('the GPU has none: attributes 102 and 103 are 0 and 0');
+    closeSync(fd);
+    const without = processOf(1, (driver) => ({
+      cuDeviceGetAttribute: (out, name, device) =>
+        name === 102 || name === 103 ? (((out as Int32Array)[0] = 0), 0) : driver.cuDeviceGetAttribute(out, name, device),
+    }));
+    expect(() => ways.fds.share(without)).toThrow('the GPU has none: attributes 102 and 103 are 0 and 0');
   });
 });
 

@@ -23,6 +23,7 @@ import {
   NON_BLOCKING_STREAM,
   ON_DEVICE,
   pointerAttributes,
+  RECOMMENDED,
   UUID_BYTES,
   type FunctionName,
 } from '../../../../../src/runtime/device/cuda/functions.js';
@@ -65,6 +66,8 @@ describe.skipIf(header === undefined || !hasCompiler)(
         CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: deviceAttributes.multicast,
         CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: deviceAttributes.virtualMemory,
         CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: deviceAttributes.fileDescriptors,
+        CU_MULTICAST_GRANULARITY_RECOMMENDED: RECOMMENDED,
+        CU_MEM_ALLOC_GRANULARITY_RECOMMENDED: RECOMMENDED,
         CU_MEM_ALLOCATION_TYPE_PINNED: ON_DEVICE,
         CU_MEM_LOCATION_TYPE_DEVICE: ON_DEVICE,
         CU_MEM_ACCESS_FLAGS_PROT_READWRITE: memoryAccess.readAndWrite,
