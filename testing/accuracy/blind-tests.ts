@@ -108,4 +108,5 @@ Mended after the test, so not in the numbers above:
 - Three rows in succession that take twice the longest expected time make a table slow (9).
 - A table that is as expected names the sizes of its slow rows (16: 256 KiB to 4 MiB).
 - One host that NCCL counts as two nodes has the intervals of one host (15).
+- A cluster file can say that the driver allows P2P, \`overrides: { p2p: true }\` (14).
 `;

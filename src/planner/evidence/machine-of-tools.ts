@@ -40,6 +40,7 @@ export function machineOf(host: HostFacts, hardware: Hardware | undefined): Evid
   const pci = knownPci(host);
   const assumed: string[] = [];
   const root = rootOf(host, { gpus, table, pci }, hardware, assumed);
+  if (allowsAll(host)) for (const { name, attributes } of descendants(root)) if (name === 'gpu') attributes.set('p2p', '1');
   return { root, notes: [...permissionNotes(host, table), ...assumed.map((each) => `${ASSUMED}${each}`), CERTAIN] };
 }
 
@@ -117,6 +118,12 @@ function withoutDown(table: PathTable, { ports }: HostFacts): PathTable {
   const up = new Set(ports.filter(({ value }) => value.isActive !== false).map(({ value }) => value.device));
   const down = new Set(ports.map(({ value }) => value.device).filter((device) => !up.has(device)));
   return withoutNics(table, down);
+}
+
+/** True where `nvidia-smi topo -p2p` says OK for all pairs: also GeForce cards then, whose driver was changed. */
+function allowsAll({ permissions }: HostFacts): boolean {
+  const words = permissions.flatMap(({ value: { rows } }) => rows.flatMap(({ cells }) => cells.filter((word) => word !== 'X')));
+  return words.length > 0 && words.every((word) => word === 'OK');
 }
 
 /** Pairs that the driver refuses, by `nvidia-smi topo -p2p`: where NVLinks join them, NCCL ends with an error. */

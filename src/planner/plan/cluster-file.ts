@@ -47,6 +47,7 @@ export interface ClusterFileMachine {
  *           nic-carries: 400G            # a bond of two such ports
  *           gpus: [0, 1, 2, 3]           # which have ranks, or how many
  *           sharp: true                  # the NICs can reduce
+ *           p2p: true                    # the driver allows P2P over PCIe
  *       - machine: azure-ndv5.xml
  *         hardware: 8 x H100 SXM, 8 x 400G NIC
  *     fabric:
@@ -136,9 +137,10 @@ function readOverrides(reader: YamlReader): Overrides {
     gpus,
     nics,
     sharp,
+    p2p,
     'nic-speed': speed,
     'nic-carries': carries,
-  } = reader.fields(['gpus', 'nics', 'nic-speed', 'nic-carries', 'sharp']);
+  } = reader.fields(['gpus', 'nics', 'nic-speed', 'nic-carries', 'sharp', 'p2p']);
   return {
     ...(gpus === undefined
       ? {}
@@ -149,6 +151,7 @@ function readOverrides(reader: YamlReader): Overrides {
     ...(speed === undefined ? {} : { nicSpeedMbps: readSpeed(speed) }),
     ...(carries === undefined ? {} : { nicCarriesMbps: readSpeed(carries) }),
     ...(sharp === undefined ? {} : { sharp: sharp.flag() }),
+    ...(p2p === undefined ? {} : { p2p: p2p.flag() }),
   };
 }
 

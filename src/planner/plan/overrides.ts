@@ -17,6 +17,8 @@ export interface Overrides {
   readonly nicCarriesMbps?: number;
   /** True if the network devices can reduce (SHARP). */
   readonly sharp?: boolean;
+  /** Tells whether the driver allows GPUs peer-to-peer copies over PCIe. Default: as it does for cards of the model. */
+  readonly p2p?: boolean;
 }
 
 /**
@@ -41,6 +43,7 @@ export function applyOverrides(machine: XmlElement, overrides: Overrides): XmlEl
     if (overrides.nicCarriesMbps !== undefined) net.attributes.set('carries', String(overrides.nicCarriesMbps));
     if (overrides.sharp !== undefined) net.attributes.set('coll', overrides.sharp ? '1' : '0');
   }
+  if (overrides.p2p !== undefined) for (const gpu of named('gpu')) gpu.attributes.set('p2p', overrides.p2p ? '1' : '0');
   if (overrides.gpus !== undefined || overrides.nics !== undefined) {
     for (const device of [...named('gpu'), ...named('net')]) device.attributes.set('keep', '1');
     trimUnused(root);

@@ -202,7 +202,7 @@ function addPlainGpu(build: Build, pci: XmlElement, element: XmlElement, at: Gpu
     sm: requiredInteger(element, 'sm'),
     dev: requiredInteger(element, 'dev'),
     gdr: requiredInteger(element, 'gdr') !== 0,
-    refusesPciP2p: refusesPciP2p(deviceNumber(pci)),
+    refusesPciP2p: element.attributes.has('p2p') ? integerOr(element, 'p2p', 1) === 0 : refusesPciP2p(deviceNumber(pci)),
     mloPart: -1,
     parent: undefined,
   });
@@ -246,7 +246,7 @@ function addGpu(build: Build, pci: XmlElement, element: XmlElement, at: GpuPlace
     sm,
     dev: requiredInteger(element, 'dev'),
     gdr: requiredInteger(element, 'gdr') !== 0,
-    refusesPciP2p: refusesPciP2p(deviceNumber(pci)),
+    refusesPciP2p: element.attributes.has('p2p') ? integerOr(element, 'p2p', 1) === 0 : refusesPciP2p(deviceNumber(pci)),
     mloPart: integerOr(element, 'mlopart', -1),
     parent: dev,
   });

@@ -111,6 +111,15 @@ describe('nvidia-smi topo -m', () => {
     expect(() => evidenceIn(p2p)).toThrow('add the output of nvidia-smi topo -m');
   });
 
+  it.each([
+    ['OK', '1'],
+    ['CNS', undefined],
+  ])('%s of all pairs: the driver allows peer-to-peer, also to GeForce cards', (word, expected) => {
+    const p2p = ` \tGPU0\tGPU1\nGPU0\tX\t${word}\nGPU1\t${word}\tX\n`;
+    const paths = '\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPHB\t0-15\t0\nGPU1\tPHB\t X \t0-15\t0\n';
+    expect(attributes(made(paths + p2p, '2 x RTX 4090').root, 'gpu', 'p2p')).toEqual([expected, expected]);
+  });
+
   it('notes that NCCL ends with an error where peer-to-peer is refused over NVLinks, beside pairs without', () => {
     const paths = '\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV4\tPHB\nGPU1\tNV4\t X \tPHB\nGPU2\tPHB\tPHB\t X \n';
     const p2p = '\n \tGPU0\tGPU1\tGPU2\nGPU0\tX\tNS\tNS\nGPU1\tNS\tX\tOK\nGPU2\tNS\tOK\tX\n';

@@ -39,6 +39,18 @@ describe('overrides', () => {
   });
 
   it.each([
+    ['pcie-4-rtx4090', {}, true],
+    ['pcie-4-rtx4090', { p2p: true }, false],
+    ['pcie-4-l40s', {}, false],
+    ['pcie-4-l40s', { p2p: false }, true],
+  ])('say whether the driver refuses P2P: %s, %j', (name, overrides, refuses) => {
+    for (const ncclVersion of ['2.19.3', defaultParameters.ncclVersion]) {
+      const system = buildSystem(applyOverrides(machine(name), overrides), { parameters: { ...defaultParameters, ncclVersion } });
+      expect(new Set(system.gpus.map(({ refusesPciP2p }) => refusesPciP2p))).toEqual(new Set([refuses]));
+    }
+  });
+
+  it.each([
     [16, 16, 4],
     [2, 2, 1],
     [18, 18, 5],
