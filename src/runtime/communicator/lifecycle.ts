@@ -115,10 +115,16 @@ export class Lifecycle {
   fail(cause: unknown, ofRank?: string): TcclError {
     if (this.#hasLeft) return withRank(asTcclError(cause, this.#rank), this.#rank);
     const call = ofRank ?? this.#work?.queue.waiting ?? this.#work?.messenger.waiting;
-    const error = this.#placed(cause);
+    const error = this.#placed(this.#firstReason(cause));
     // The other ranks get the message without this rank's call.
     this.#end(error);
     return call === undefined ? error : ofCall(error, call);
+  }
+
+  /** The failure of another rank that was known before, for a rank that gave up or left because of it. */
+  #firstReason(cause: unknown): unknown {
+    const follows = cause instanceof RemoteError && (cause.code === 'ABORTED' || cause.code === 'CLOSED');
+    return follows ? (this.#news.reason ?? cause) : cause;
   }
 
   /** The error with names of hosts and of this communicator, as its calls throw it. */

@@ -335,6 +335,17 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
     },
   ],
   [
+    'a rank got ABORTED of one that gave up because of a failure which had been reported before',
+    {
+      seed: 2_114_862,
+      nRanks: 4,
+      hosts: 1,
+      calls: [{ kind: 'ring', count: 1, pauseMs: 77 }],
+      faults: [{ kind: 'partition', from: 1, to: 3, bothWays: true, atMs: 168, forMs: 1e9 }],
+      recovers: true,
+    },
+  ],
+  [
     'the world did not let an error name a rank that waited in a child for the stopped one',
     {
       seed: 7,
