@@ -10,14 +10,17 @@ export interface Clang {
   readonly version: string;
 }
 
-/** The compiler at `TCCL_CLANG`, or a clang on the path as Debian names them, or undefined. */
+/** clang 14 calls functions for atomic additions, which the interpreter refuses. */
+const LEAST_VERSION = 15;
+
+/** The compiler at `TCCL_CLANG`, or a clang on the path as Debian names them; undefined where none is new enough. */
 export function findClang(environment: NodeJS.ProcessEnv = process.env): Clang | undefined {
   const given = environment['TCCL_CLANG'];
   const named = Array.from({ length: 12 }, (_, i) => `clang-${25 - i}`);
   for (const path of given === undefined ? ['clang', ...named] : [given]) {
     const { stdout, status } = spawnSync(path, ['--version'], { encoding: 'utf8' });
     const version = status === 0 ? /version ([\d.]+)/.exec(stdout)?.[1] : undefined;
-    if (version !== undefined) return { path, version };
+    if (version !== undefined && Number.parseInt(version, 10) >= LEAST_VERSION) return { path, version };
   }
   return undefined;
 }

@@ -64,7 +64,7 @@ function writeTable(file: string): void {
 function compareWithClang(): void {
   const compiler = findClang();
   if (compiler === undefined) {
-    console.log('ptx: skipped: no clang; apt-get install clang, or put its path into TCCL_CLANG');
+    console.log('ptx: skipped: no clang 15 or newer; apt-get install clang-19, or put its path into TCCL_CLANG');
     return;
   }
   const file = fileURLToPath(new URL('../../../testing/ptx/compiled.cl', import.meta.url));

@@ -34,7 +34,7 @@ describe('PTX of another compiler', () => {
 
 const clang = findClang();
 
-it.skipIf(clang === undefined)('clang compiles the kernels (needs: clang, TCCL_CLANG names it)', () => {
+it.skipIf(clang === undefined)('clang compiles the kernels (needs: clang 15 or newer, TCCL_CLANG names it)', () => {
   const file = fileURLToPath(new URL('../../../../testing/ptx/compiled.cl', import.meta.url));
   if (clang !== undefined) expect(differencesOf(compileKernels(clang, file, '-O2'), 1)).toEqual([]);
 });
