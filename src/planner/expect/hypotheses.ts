@@ -6,12 +6,13 @@ import {
   limitLanes,
   limitPcie,
   named,
+  nicDevices,
   scaleNicSpeed,
   setNicSpeed,
   withoutGdr,
 } from '../plan/machine-edits.js';
 import { linkSpeeds } from '../topology/catalogue/build.js';
-import { detach, type XmlElement } from '../topology/xml/tree.js';
+import { createElement, detach, type XmlElement } from '../topology/xml/tree.js';
 import type { Environment } from '../simulate/environment.js';
 
 /** A possible fault, as a change of the cluster or of its environment. */
@@ -97,6 +98,18 @@ function networkHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
         'lsmod | grep nvidia_peermem (or dma-buf); with NCCL_DEBUG=INFO, connections of channels say GDRDMA; NCCL_NET_GDR_LEVEL',
       apply: withoutGdr,
     },
+    ...(machines.every(hasNicsNearAllGpus)
+      ? [
+          {
+            code: 'nics-across-cpus',
+            family: 'nic-place',
+            what: 'the NICs are at another CPU than the GPUs: data cross the link between the CPUs, without GPUDirect RDMA',
+            check:
+              'nvidia-smi topo -m shows SYS between GPUs and NICs; take GPUs near the NIC, or put the card into a slot of the GPUs’ CPU',
+            apply: acrossCpus,
+          },
+        ]
+      : []),
     {
       code: 'sockets',
       family: 'gdr',
@@ -194,6 +207,30 @@ function machineHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
         ]
       : []),
   ];
+}
+
+function cpusWithGpus(machine: XmlElement): XmlElement[] {
+  return named(machine, 'cpu').filter((cpu) => named(cpu, 'gpu').length > 0);
+}
+
+/** True if all GPUs are at one CPU, and NICs, too. */
+function hasNicsNearAllGpus(machine: XmlElement): boolean {
+  const [near, ...others] = cpusWithGpus(machine);
+  return near !== undefined && others.length === 0 && nicDevices(near).length > 0;
+}
+
+/** Attaches the network cards to another CPU than the GPUs'. */
+function acrossCpus(machine: XmlElement): void {
+  const [near] = cpusWithGpus(machine);
+  if (near === undefined) return;
+  const cpus = named(machine, 'cpu');
+  const free = String(Math.max(...cpus.map(({ attributes }) => Number(attributes.get('numaid')))) + 1);
+  const far = cpus.find((cpu) => cpu !== near) ?? createElement('cpu', near.parent, new Map(near.attributes).set('numaid', free));
+  for (const device of nicDevices(near)) {
+    detach(device);
+    device.parent = far;
+    far.children.push(device);
+  }
 }
 
 /** Attaches devices directly to their CPU. */

@@ -157,6 +157,7 @@ describe('explanations', () => {
 
   const truths: readonly (readonly [string, number, string])[] = [
     ['dgx-h100', 2, 'nics-1'],
+    ['pcie-2-a100-pcie', 2, 'nics-across-cpus'],
     ['dgx-a100', 2, 'NCCL_PROTO=Simple'],
     ['dgx-a100', 1, 'nvlink-half'],
     ['dgx-a100', 1, 'NCCL_P2P_DISABLE=1'],
@@ -164,7 +165,7 @@ describe('explanations', () => {
     ['dgx-a100', 2, 'gdr-off'],
     ['dgx-h100', 2, 'nic-speed-1/4'],
   ];
-  it.each(truths.slice(0, runs(4, truths.length)))('%s × %i with %s: the true explanation comes first', (name, count, code) => {
+  it.each(truths.slice(0, runs(5, truths.length)))('%s × %i with %s: the true explanation comes first', (name, count, code) => {
     const input = clusterOf(name, count);
     const all = hypothesesFor([machine(name)], count).filter((each) => compared.has(each.code) || each.code === code);
     const truth = all.find((each) => each.code === code);
