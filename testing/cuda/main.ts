@@ -48,7 +48,7 @@ else if (unknown !== undefined) {
 /** Opens the driver, or gives the reason why there is none. */
 function openDriver(): Driver | string {
   try {
-    const driver = fake ? new FakeDriver() : loadDriver();
+    const driver = fake ? new FakeDriver({ devices: 2, hasMulticast: true }) : loadDriver();
     countDevices(driver);
     return driver;
   } catch (error) {

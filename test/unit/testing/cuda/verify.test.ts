@@ -136,11 +136,34 @@ describe('the litmus', () => {
   });
 });
 
-it('says which error multicast memory gives', async () => {
+describe('multicast memory', () => {
   const refused = 'CUDA_ERROR_NOT_SUPPORTED (operation not supported)';
-  expect(await linesOf('multicast')).toEqual([
-    `right multicast of one GPU: the attribute says 0; cuMulticastGetGranularity: ${refused}; cuMulticastCreate: ${refused}`,
-  ]);
+  const ofOne = `right multicast of one GPU: the attribute says 0; cuMulticastGetGranularity: ${refused}; cuMulticastCreate: ${refused}`;
+
+  it('of one GPU gives errors, which are shown', async () => {
+    expect(await linesOf('multicast')).toEqual([ofOne, 'skipped multicast of two GPUs: there is 1 GPU']);
+    const two = 'skipped multicast of two GPUs: GPU 0 has no multicast memory';
+    expect(await linesOf('multicast', new FakeDriver({ devices: 2 }))).toEqual([ofOne, two]);
+  });
+
+  it('of two GPUs combines and multiplies, and is given back', async () => {
+    const driver = new FakeDriver({ devices: 2, hasMulticast: true });
+    const [, two] = await linesOf('multicast', driver);
+    expect(two).toMatch(/^right multicast of two GPUs: all-reduce of 1024 float32, N {2}GB\/s: right$/);
+    expect(driver.left.virtual).toBe(0);
+  });
+
+  it('that combines something else is wrong', async () => {
+    const driver = new FakeDriver({ devices: 2, hasMulticast: true });
+    const own = driver.cuModuleLoadDataEx;
+    const other = Object.assign(driver, {
+      cuModuleLoadDataEx: (out: BigUint64Array, image: Uint8Array, ...rest: [number, Uint32Array, BigUint64Array]) => {
+        const text = new TextDecoder().decode(image).replace(/multimem\.st/g, '// multimem.st');
+        return own(out, new TextEncoder().encode(text), ...rest);
+      },
+    });
+    expect((await linesOf('multicast', other))[1]).toMatch(/^wrong multicast of two GPUs: .*element \d+ of GPU 0 is /);
+  });
 });
 
 describe('two processes on one GPU', () => {
