@@ -163,8 +163,10 @@ class Making {
     this.#memory?.map();
   }
 
-  finish({ modules, stream }: CudaPeers, ranks: { rank: number; nRanks: number; nBlocks: number }): void {
+  async finish({ modules, stream }: CudaPeers, ranks: { rank: number; nRanks: number; nBlocks: number }): Promise<void> {
     if (this.#memory !== undefined) this.#made = new CudaSwitch(this.#context, modules, stream, this.#memory, ranks);
+    // The word that ends kernels becomes 0 on this stream, and 1 on another.
+    await this.#context.reached(stream);
   }
 
   /** The switch, which is the caller's now. */

@@ -13,13 +13,13 @@ const BLOCKS = 16;
 const THREADS = 512;
 
 /** Results of a multicast object for one GPU, which nobody needs: errors that NVLS has to expect; and NVLS of two GPUs. */
-export async function* multicast(setting: Setting): AsyncGenerator<Seen> {
+export function* multicast(setting: Setting): Generator<Seen> {
   yield* withGpu(setting, (gpu) => [{ name: 'multicast of one GPU', text: resultsOf(gpu).join('; ') }]);
-  yield await ofTwo(setting);
+  yield ofTwo(setting);
 }
 
 /** The GPU with the next one. */
-async function ofTwo({ driver, ordinal, isFake }: Setting): Promise<Seen> {
+function ofTwo({ driver, ordinal, isFake }: Setting): Seen {
   const name = 'multicast of two GPUs';
   const nDevices = countDevices(driver);
   if (nDevices < 2) return { name, text: `there is ${nDevices} GPU`, verdict: 'skipped' };
