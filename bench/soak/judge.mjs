@@ -147,10 +147,12 @@ function judgeLauncher(
   /** @type {number} */ code,
   /** @type {string} */ stderr,
 ) {
-  // In the order in which they failed.
-  const failures = job.phases.flatMap(({ failure, second }) => [
+  const shrinks = (/** @type {number} */ rank, /** @type {number} */ phase) =>
+    records.some((record) => record.member === rank && record.phase === phase && record['doing'] === 'shrink');
+  // In the order in which they failed. Ranks do not shrink after a phase in which nothing failed.
+  const failures = job.phases.flatMap(({ failure, second }, phase) => [
     failure,
-    ...(second === undefined ? [] : [{ kind: 'SIGKILL', victim: second.victim }]),
+    ...(second !== undefined && shrinks(second.victim, phase) ? [{ kind: 'SIGKILL', victim: second.victim }] : []),
   ]);
   const first = failures.find(
     ({ kind, victim }) =>
