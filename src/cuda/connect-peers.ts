@@ -1,4 +1,4 @@
-import type { PeerPoint } from '../devices/memory.js';
+import { peerPoints, type PeerPoint } from '../devices/memory.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import { CudaContext } from '../runtime/device/cuda/context.js';
 import { IPC_BYTES, type Driver } from '../runtime/device/cuda/functions.js';
@@ -92,8 +92,7 @@ class Trial {
   /** Makes memory and events of this rank's. */
   offer(): Offer {
     const context = this.#context;
-    const [ready, done] = [this.#makeEvent(), this.#makeEvent()];
-    const events = (this.#own = { ready, done });
+    const events = (this.#own = eachPoint(() => this.#makeEvent()));
     const out = new BigUint64Array(1);
     this.#call('cuMemAlloc', (driver) => driver.cuMemAlloc_v2(out, TRIAL_BYTES));
     const memory = (this.#memory = out[0] ?? 0n);
@@ -106,7 +105,7 @@ class Trial {
       process: thisProcess(),
       ordinal: context.ordinal,
       events,
-      eventHandles: { ready: handleOf(ready), done: handleOf(done) },
+      eventHandles: eachPoint((point) => handleOf(events[point])),
       memoryHandle: memoryHandle(context, memory),
     };
   }
@@ -126,7 +125,7 @@ class Trial {
       this.#events.push(out[0] ?? 0n);
       return out[0] ?? 0n;
     };
-    return { isThread: false, events: { ready: openEvent(eventHandles.ready), done: openEvent(eventHandles.done) } };
+    return { isThread: false, events: eachPoint((point) => openEvent(eventHandles[point])) };
   }
 
   /** Frees the memory, and all events where not all ranks could connect. Returns this rank's events where they could. */
@@ -167,6 +166,10 @@ class Trial {
       this.#context.check(name, call(driver));
     });
   }
+}
+
+function eachPoint<T>(of: (point: PeerPoint) => T): Readonly<Record<PeerPoint, T>> {
+  return Object.fromEntries(peerPoints.map((point) => [point, of(point)])) as Record<PeerPoint, T>;
 }
 
 function thisProcess(): string {

@@ -58,8 +58,9 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   #nextNumber = 1;
   /** Memory of each other rank, by number. */
   readonly #opened: readonly Map<number, CudaBuffer>[];
-  /** Work was queued that waits for other ranks, and nobody has waited for it. */
-  #isPending = false;
+  /** Waits for other ranks that were queued, and those of them that are known to be over. */
+  #nWaits = 0;
+  #nDone = 0;
   #failure: TcclError | undefined;
   #isClosing = false;
   /** All ranks have closed what they had opened. */
@@ -185,11 +186,11 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
     this.#call('cuEventRecord', (driver) => driver.cuEventRecord(this.#own[point], this.stream));
   }
 
-  waitForAll(point: PeerPoint): void {
-    this.#isPending = true;
-    for (const peer of this.#peers)
-      if (peer !== undefined)
-        this.#call('cuStreamWaitEvent', (driver) => driver.cuStreamWaitEvent(this.stream, peer.events[point], 0));
+  waitFor(point: PeerPoint, rank: number): void {
+    const peer = this.#peers[rank];
+    if (peer === undefined) throw new RangeError(`no other rank ${rank}`);
+    this.#nWaits++;
+    this.#call('cuStreamWaitEvent', (driver) => driver.cuStreamWaitEvent(this.stream, peer.events[point], 0));
   }
 
   queue(step: PeerStep<CudaBuffer>): void {
@@ -208,9 +209,10 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
 
   async reached(isOver: () => boolean): Promise<void> {
     const hasGivenUp = (): boolean => isOver() || this.stuck !== undefined;
+    const nWaits = this.#nWaits;
     await this.#context.reached(this.stream, hasGivenUp);
     if (hasGivenUp()) return;
-    this.#isPending = false;
+    this.#nDone = nWaits;
     if (this.switch !== undefined) this.switch.isPending = false;
   }
 
@@ -242,10 +244,16 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
     });
   }
 
+  get #isPending(): boolean {
+    return this.#nDone < this.#nWaits;
+  }
+
   /** True until work that was queued before the failure is done. After a fault, there is none. */
   #isWaiting(): boolean {
     if (this.#isPending)
-      this.#context.inAnyCase((driver) => (this.#isPending = driver.cuEventQuery(this.#end) === results.NOT_READY));
+      this.#context.inAnyCase((driver) => {
+        if (driver.cuEventQuery(this.#end) !== results.NOT_READY) this.#nDone = this.#nWaits;
+      });
     return this.#isPending;
   }
 

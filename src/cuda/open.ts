@@ -33,8 +33,14 @@ export class CudaDevice extends Device<CudaBuffer> {
   readonly #ordinal: number;
 
   /** @internal */
-  constructor(parent: Communicator, comm: Communicator, memory: CudaMemory, transport: CudaTransport) {
-    super(parent, comm, memory);
+  constructor(
+    parent: Communicator,
+    comm: Communicator,
+    memory: CudaMemory,
+    transport: CudaTransport,
+    answers: Communicator | undefined,
+  ) {
+    super(parent, comm, memory, answers);
     this.#ordinal = memory.context.ordinal;
     this.transport = transport;
   }
@@ -97,7 +103,9 @@ export async function openCuda(comm: Communicator, options: CudaOptions, load: (
     );
     memory.peers = peers;
     const transport = peers === undefined ? without : await connectSwitch(calls, memory.context, peers, isOnSwitch, without);
-    return new CudaDevice(comm, calls, memory, transport);
+    // Kernels of a switch wait for each other: no message may be behind one.
+    const answers = transport.name === 'peers' ? await calls.stream({ name: 'cuda' }) : undefined;
+    return new CudaDevice(comm, calls, memory, transport, answers);
   } catch (error) {
     memory.close();
     await calls.close();

@@ -19,7 +19,10 @@ import type { Part } from './memory.js';
 import type { Step } from './pipeline.js';
 
 /** Options of a collective on arrays of devices. */
-export interface DeviceCallOptions extends TimedCallOptions {
+export interface DeviceCallOptions extends TimedCallOptions, QueuedOption {}
+
+/** Option of calls that may resolve when they are queued. */
+export interface QueuedOption {
   /**
    * Resolves when the call is queued, in front of all that the program queues on its stream afterwards. A call that goes through
    * memory of the host resolves when it is done, as without.
@@ -150,8 +153,7 @@ export class Collective<Buffer> {
     const one = input ?? output;
     if (one === null) throw missing(name, 'input');
     if (given.options !== undefined) checkCallOptions(name, given.options, optionNames);
-    if (queued !== undefined && typeof queued !== 'boolean')
-      throw new InvalidArgumentError('ARGUMENT_TYPE', `${name}: queued is true or false, not ${describeValue(queued)}`);
+    checkQueued(name, queued);
     const typeOf = of.combines ? dataTypeOf : movedTypeOf;
     this.type = typeOf(noElements(one), options.type, name);
     if (input !== null && output !== null && (input.type as unknown) !== output.type) {
@@ -284,6 +286,11 @@ export class Collective<Buffer> {
       },
     };
   }
+}
+
+export function checkQueued(call: string, queued: unknown): void {
+  if (queued === undefined || typeof queued === 'boolean') return;
+  throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: queued is true or false, not ${describeValue(queued)}`);
 }
 
 function missing(call: string, what: string): InvalidArgumentError {

@@ -1,4 +1,11 @@
-import { checkPeer, type CallLimits, type TagOption, type TimedCallOptions } from '../runtime/algorithms/arguments.js';
+import {
+  checkCallOptions,
+  checkPeer,
+  timedOptionNames,
+  type CallLimits,
+  type TagOption,
+  type TimedCallOptions,
+} from '../runtime/algorithms/arguments.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import { misplaced } from '../runtime/communicator/misplaced.js';
 import { closeAtEndOfBlock, type PlatformAsyncDisposable } from '../runtime/platform/declarations.js';
@@ -13,23 +20,40 @@ import {
 import type { OwnOperator } from '../runtime/operators/operator.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, ofCall, SystemError, TcclError } from '../errors.js';
-import { Collective, type Arguments, type CollectiveName, type DeviceCallOptions } from './collectives.js';
+import {
+  checkQueued,
+  Collective,
+  type Arguments,
+  type CollectiveName,
+  type DeviceCallOptions,
+  type QueuedOption,
+} from './collectives.js';
 import { checkClass, DeviceArray, type Copies } from './device-array.js';
 import { reasonOf } from './lost.js';
 import type { DeviceMemory } from './memory.js';
 import { limitsFrom } from './limits.js';
 import { PeerCalls } from './peer-calls.js';
+import { PeerMessages } from './peer-messages.js';
 import { CopyError, Pipeline, type Step } from './pipeline.js';
 
 /** Options of messages between arrays of devices. */
-export interface DeviceMessageOptions extends TimedCallOptions, TagOption {}
+export interface DeviceMessageOptions extends TimedCallOptions, TagOption, QueuedOption {}
+
+const messageOptionNames: readonly (keyof DeviceMessageOptions)[] = [...timedOptionNames, 'tag', 'queued'];
 
 type Operator<T extends TypedArray> = T extends NumericArray ? ReductionOperator | OwnOperator<T> : never;
+
+/** A send or a receive: the host's call, or one between peers with the limits of a group. */
+interface Message<Buffer> {
+  readonly step: Step<Buffer>;
+  readonly array: DeviceArray<TypedArray, Buffer>;
+  readonly direct: ((group?: CallLimits) => Promise<void>) | undefined;
+}
 
 /** Operations of a group, until its body has returned. */
 interface Collected<Buffer> {
   readonly collectives: Collective<Buffer>[];
-  readonly messages: { readonly call: string; readonly step: Step<Buffer>; readonly array: DeviceArray<TypedArray, Buffer> }[];
+  readonly messages: Message<Buffer>[];
   readonly result: Promise<void>;
 }
 
@@ -54,6 +78,7 @@ export class Device<Buffer> {
   readonly #memory: DeviceMemory<Buffer>;
   readonly #pipeline: Pipeline<Buffer>;
   readonly #peerCalls: PeerCalls<Buffer> | undefined;
+  readonly #peerMessages: PeerMessages<Buffer> | undefined;
   readonly #copies: Copies<Buffer>;
   /** Settles when the calls so far have ended. */
   #last: Promise<unknown> = Promise.resolve();
@@ -62,14 +87,18 @@ export class Device<Buffer> {
   #lost: SystemError | undefined;
   #closing: Promise<void> | undefined;
 
-  /** @internal */
-  constructor(parent: Communicator, comm: Communicator, memory: DeviceMemory<Buffer>) {
+  /**
+   * @internal
+   * @param answers of messages between peers
+   */
+  constructor(parent: Communicator, comm: Communicator, memory: DeviceMemory<Buffer>, answers?: Communicator) {
     this.#parent = parent;
     this.#comm = comm;
     this.#memory = memory;
     ({ rank: this.rank, nRanks: this.nRanks } = comm);
     this.#pipeline = new Pipeline(comm, memory);
     this.#peerCalls = memory.peers && new PeerCalls(comm, memory, memory.peers);
+    this.#peerMessages = memory.peers && answers && new PeerMessages(comm, answers, memory, memory.peers);
     this.#copies = {
       alignment: memory.alignment,
       upload: (array, values) => this.#copy('upload', array, () => memory.write([array.part(0, array.length)], bytesOf(values))),
@@ -213,8 +242,9 @@ export class Device<Buffer> {
   }
 
   /**
-   * Starts all operations of this device that `body` calls together, and resolves when all are done. Their arrays are staged
-   * whole. `body` must not be asynchronous, and no operation may write an array that another one uses.
+   * Starts all operations of this device that `body` calls together, and resolves when all are done. Arrays of calls that
+   * go through the host are staged whole. `body` must not be asynchronous, and no operation may write an array that another
+   * one uses.
    *
    * @throws as the operations; nothing starts then
    */
@@ -247,6 +277,7 @@ export class Device<Buffer> {
     this.#closing ??= (async () => {
       await Promise.allSettled([this.#last, ...this.#messages]);
       this.#pipeline.close();
+      await this.#peerMessages?.close();
       await this.#peerCalls?.close();
       this.#memory.close();
       await this.#comm.close();
@@ -285,21 +316,35 @@ export class Device<Buffer> {
       this.#checkUsable(call);
       this.#checkArray(call, array);
       checkPeer(call, peer, this.nRanks);
+      if (given !== undefined) checkCallOptions(call, given, messageOptionNames);
+      const { queued, ...options } = given ?? {};
+      checkQueued(call, queued);
       const Type = array.type as unknown as new (buffer: ArrayBufferLike, offset: number, length: number) => NumericArray;
-      movedTypeOf(new Type(new ArrayBuffer(0), 0, 0), given?.type, call);
-      const part = array.length === 0 ? [] : [array.part(0, array.length)];
+      const type = movedTypeOf(new Type(new ArrayBuffer(0), 0, 0), options.type, call);
+      const whole = array.part(0, array.length);
+      const part = array.length === 0 ? [] : [whole];
       const step: Step<Buffer> = {
         reads: call === 'send' ? part : [],
         writes: call === 'recv' ? part : [],
         sendBytes: array.byteLength,
         recvBytes: 0,
-        run: ({ buffer, byteOffset }) => this.#comm[call](new Type(buffer, byteOffset, array.length), peer, given),
+        run: ({ buffer, byteOffset }) => this.#comm[call](new Type(buffer, byteOffset, array.length), peer, options),
       };
+      const peers = this.#peerMessages;
+      const direct =
+        peers &&
+        ((group?: CallLimits) => {
+          const ready = this.#memory.check([array.buffer], call);
+          const limits = limitsFrom({ ...options, ...group });
+          const { tag } = options;
+          const of = { array: whole, type, count: array.length, peer, ready, isQueued: queued === true, tag: { tag }, limits };
+          return this.#ending(call, () => (call === 'send' ? peers.send(of) : peers.receive(of)));
+        });
       if (this.#collected !== undefined) {
-        this.#collected.messages.push({ call, step, array });
+        this.#collected.messages.push({ step, array, direct });
         return this.#collected.result;
       }
-      return this.#beside(() => this.#together(call, [step], [array], (calls) => calls()), [array]);
+      return this.#beside(() => direct?.() ?? this.#together(call, [step], [array], (calls) => calls()), [array]);
     });
   }
 
@@ -336,10 +381,16 @@ export class Device<Buffer> {
   }
 
   async #runGroup({ collectives, messages }: Collected<Buffer>, options: CallLimits | undefined): Promise<void> {
-    const steps = [...messages.map(({ step }) => step), ...collectives.map((collective) => collective.step())];
     const arrays = [...messages.map(({ array }) => array), ...collectives.flatMap((collective) => collective.arrays)];
-    const run = (): Promise<void> =>
-      this.#together('group', steps, arrays, (calls) => this.#comm.group(() => void calls(), options));
+    const ofHost = messages.filter(({ direct }) => direct === undefined).map(({ step }) => step);
+    const steps = [...ofHost, ...collectives.map((collective) => collective.step())];
+    const run = async (): Promise<void> => {
+      const calls = messages.flatMap(({ direct }) => direct?.(options) ?? []);
+      if (steps.length > 0)
+        calls.push(this.#together('group', steps, arrays, (calls) => this.#comm.group(() => void calls(), options)));
+      // Arrays are in use until all have ended.
+      for (const each of await Promise.allSettled(calls)) if (each.status === 'rejected') throw each.reason;
+    };
     return collectives.length === 0 ? this.#beside(run, arrays) : this.#inTurn(run, arrays);
   }
 

@@ -61,8 +61,8 @@ export interface Combining {
  * Devices of all ranks that reach each other's memory. A rank queues its work on a stream of its own. Work of several ranks has
  * two points, which every rank passes in turn; at each bar, all ranks have made the calls before it:
  *
- *     rank 0   mark(ready) ·  | waitForAll(ready)  queue(…)  mark(done)  | waitForAll(done)
- *     rank 1   mark(ready)  · | waitForAll(ready)  queue(…)  mark(done)  | waitForAll(done)
+ *     rank 0   mark(ready) ·  | waitFor(ready, 1)  queue(…)  mark(done)  | waitFor(done, 1)
+ *     rank 1   mark(ready)  · | waitFor(ready, 0)  queue(…)  mark(done)  | waitFor(done, 0)
  *
  * A wait is for the last mark that each rank has made. So no work waits for work that is not queued yet, and ranks may share a
  * device. Where ranks wait on the host for `reached` before each bar, nothing that is queued waits for another rank.
@@ -92,8 +92,8 @@ export interface DevicePeers<Buffer> {
   beforeProgram(): void;
   /** Marks the point that work queued until now ends at. */
   mark(point: PeerPoint): void;
-  /** Lets later work here wait for the last mark of every rank. */
-  waitForAll(point: PeerPoint): void;
+  /** Lets later work here wait for the last mark of another rank. */
+  waitFor(point: PeerPoint, rank: number): void;
   queue(step: PeerStep<Buffer>): void;
   /** Resolves when all that is queued here is done, `isOver` says that nobody waits for it, or it may never be done. */
   reached(isOver: () => boolean): Promise<void>;
@@ -129,4 +129,6 @@ export interface DeviceSwitch<Buffer> {
   queue(call: SwitchedCall<Buffer>): Promise<void>;
 }
 
-export type PeerPoint = 'ready' | 'done';
+/** Points of collectives, and of messages. */
+export const peerPoints = ['ready', 'done', 'sent', 'taken'] as const;
+export type PeerPoint = (typeof peerPoints)[number];

@@ -110,10 +110,10 @@ export class PeerCalls<Buffer> {
         this.#copy('in', own, piece, collective);
         await this.#pass('ready', isQueued, () => this.#comm.barrier(limits()));
       }
-      if (isOrdered) peers.waitForAll('ready');
+      if (isOrdered) this.#waitForAll('ready');
       for (const step of peerSteps(collective.name, this.#view(collective, own, records, piece))) peers.queue(step);
       await this.#pass('done', isQueued, () => this.#comm.barrier(limits()));
-      if (isOrdered) peers.waitForAll('done');
+      if (isOrdered) this.#waitForAll('done');
       this.#copy('out', own, piece, collective);
     }
     return this.#end(isQueued);
@@ -288,6 +288,10 @@ export class PeerCalls<Buffer> {
       const [from, to] = direction === 'in' ? [inArray, inScratch] : [inScratch, inArray];
       this.#peers.queue({ sources: [from], destinations: [to] });
     }
+  }
+
+  #waitForAll(point: PeerPoint): void {
+    for (let rank = 0; rank < this.#comm.nRanks; rank++) if (rank !== this.#comm.rank) this.#peers.waitFor(point, rank);
   }
 
   /** Marks a point, and makes an exchange: without order on the device when this rank's work is done. */

@@ -106,7 +106,8 @@ export class Pipeline<Buffer> {
   }
 }
 
-async function copied(copy: Promise<void>): Promise<void> {
+/** Rejects with CopyError if a copy fails. */
+export async function copied(copy: Promise<void>): Promise<void> {
   try {
     await copy;
   } catch (cause) {

@@ -239,6 +239,134 @@ export async function failing(comm, gpu, { driver }, how) {
   return [await saidBy(() => gpu.allReduce(x)), await saidBy(() => gpu.allReduce(x))];
 }
 
+/**
+ * Messages around a ring: short ones, long ones, of memory that others cannot open, of no elements, to the rank itself, by tags
+ * in another order; alone and in groups. `how`: ranks that ask for messages that are queued. Counts copies of the GPU, and those
+ * to the host.
+ */
+export async function messages(comm, gpu, { driver, context }, how) {
+  const { rank, nRanks } = comm;
+  const [right, left] = [(rank + 1) % nRanks, (rank + nRanks - 1) % nRanks];
+  const queued = how === 'all' || (how === 'some' && rank % 2 === 0);
+  const wrong = [];
+  const valueOf = (from, i, k) => (from * 1000 + i * 7 + k) | 0;
+  const filled = async (n, k, alloc = () => gpu.alloc(Int32Array, n)) => {
+    const array = await alloc();
+    await array.upload(Int32Array.from({ length: n }, (_, i) => valueOf(rank, i, k)));
+    return array;
+  };
+  const expectFrom = async (array, from, k, what) => {
+    const got = await array.download();
+    const at = got.findIndex((value, i) => value !== valueOf(from, i, k));
+    if (at >= 0) wrong.push(`${what}: ${got[at]} at ${at}`);
+  };
+  const wrapped = (n) => {
+    const out = new BigUint64Array(1);
+    context.run((calls) => context.check('cuMemAlloc', calls.cuMemAlloc_v2(out, 4 * n)));
+    return gpu.wrap({ pointer: out[0], bytes: 4 * n }, Int32Array);
+  };
+  for (const n of [0, 8, 1024, 1025, 5000]) {
+    const [x, y] = [await filled(n, n), await gpu.alloc(Int32Array, n)];
+    const before = driver.calls.get('cuMemcpyDtoDAsync_v2') ?? 0;
+    await Promise.all([gpu.send(x, right, { queued }), gpu.recv(y, left, { queued })]);
+    const copies = (driver.calls.get('cuMemcpyDtoDAsync_v2') ?? 0) - before;
+    if (copies !== (n > 1024 ? 1 : 0)) wrong.push(`${n}: ${copies} copies`);
+    await expectFrom(y, left, n, `${n} elements`);
+    x.free();
+    y.free();
+  }
+  // A short message does not wait for its receiver.
+  const short = await filled(8, 1);
+  await gpu.send(short, right);
+  await gpu.recv(short, left);
+  await expectFrom(short, left, 1, 'short');
+  const foreign = await filled(3000, 5, () => wrapped(3000));
+  const into = wrapped(3000);
+  await Promise.all([gpu.send(foreign, right, { queued }), gpu.recv(into, left, { queued })]);
+  await expectFrom(into, left, 5, 'wrapped');
+  const [own, self] = [await filled(2000, 6), await gpu.alloc(Int32Array, 2000)];
+  await Promise.all([gpu.send(own, rank), gpu.recv(self, rank)]);
+  await expectFrom(self, rank, 6, 'itself');
+  // The n-th send is the n-th receive, whatever becomes ready first.
+  const lengths = [5000, 10, 2000, 3000, 0, 1100];
+  const sent = await Promise.all(lengths.map((n, k) => filled(n, k, k === 2 ? () => wrapped(n) : undefined)));
+  const got = await Promise.all(lengths.map((n) => gpu.alloc(Int32Array, n)));
+  await Promise.all([...sent.map((x) => gpu.send(x, right, { queued })), ...got.map((y) => gpu.recv(y, left, { queued }))]);
+  for (const [k, y] of got.entries()) await expectFrom(y, left, k, `number ${k}`);
+  await gpu.group(() => {
+    for (const k of [0, 2, 3, 5]) void gpu.send(sent[k], right, { tag: k, queued });
+    for (const k of [5, 3, 0, 2]) void gpu.recv(got[k], left, { tag: k, queued });
+  });
+  for (const k of [0, 2, 3, 5]) await expectFrom(got[k], left, k, `tag ${k}`);
+  // With a reduction, which goes through the host there.
+  const z = await filled(10, 0);
+  await gpu.group(() => {
+    void gpu.allReduce(z, z, 'max');
+    void gpu.send(sent[0], right);
+    void gpu.recv(got[0], left);
+  });
+  await expectFrom(got[0], left, 0, 'group');
+  await expectFrom(z, nRanks - 1, 0, 'reduced');
+  for (const array of [short, own, self, z, ...got, ...sent.filter((_, k) => k !== 2)]) array.free();
+  return wrong;
+}
+
+/** A token that goes around between kernels of the program, which add to it; if some messages were not done then. */
+export async function token(comm, gpu, { driver, context }, how) {
+  const { rank, nRanks } = comm;
+  const queued = how === 'queued';
+  const x = await gpu.alloc(Int32Array, 2000);
+  const out = new BigUint64Array(1);
+  context.run((calls) => context.check('cuEventCreate', calls.cuEventCreate(out, 2)));
+  const adding = kernelOf('adding', 'ld.global.b32 %r0, [%d0];', `add.u32 %r0, %r0, ${rank + 1};`, 'st.global.b32 [%d0], %r0;');
+  let pending = 0;
+  for (let round = 0; round < 10; round++) {
+    if (rank > 0 || round > 0) await gpu.recv(x, (rank + nRanks - 1) % nRanks, { queued });
+    launch(driver, context, adding, 'adding', BigUint64Array.of(x.buffer.pointer));
+    await gpu.send(x, (rank + 1) % nRanks, { queued });
+    context.run((calls) => {
+      calls.cuEventRecord(out[0], 0n);
+      if (calls.cuEventQuery(out[0]) === 600) pending++;
+    });
+    // Not before the receiver has read it.
+    launch(driver, context, adding, 'adding', BigUint64Array.of(x.buffer.pointer));
+  }
+  if (rank === 0) await gpu.recv(x, nRanks - 1);
+  const [value] = await x.download();
+  context.inAnyCase((calls) => calls.cuEventDestroy_v2(out[0]));
+  return { value: rank === 0 ? value : undefined, hasReturnedEarly: pending > 0 };
+}
+
+/** Words of the ranks when a message has another length than its receive, and when rank 1 sends none. */
+export async function wrongMessages(comm, gpu, kit, how) {
+  const x = await gpu.alloc(Float32Array, 5000);
+  const last = comm.nRanks - 1;
+  if (how === 'length') {
+    if (comm.rank === 0) return [await saidBy(() => gpu.send(x, last))];
+    if (comm.rank === last) return [await saidBy(() => gpu.recv(x.slice(0, 4000), 0))];
+  }
+  // The receiver never comes, or the sender.
+  const said = [];
+  if (how === 'no receiver' && comm.rank === 0) said.push(await saidBy(() => gpu.send(x, last, { timeoutMs: 100 })));
+  if (how === 'no sender' && comm.rank === 0) said.push(await saidBy(() => gpu.recv(x, last, { timeoutMs: 100 })));
+  said.push(await saidBy(() => gpu.allReduce(x)));
+  return said;
+}
+
+/** Words of the ranks that are left when rank 1 is killed in a message, before its receiver or sender has come. */
+export async function killedMessage(comm, gpu) {
+  process.on('SIGTERM', () => undefined);
+  const x = await gpu.alloc(Float32Array, 5000);
+  await gpu.allReduce(x);
+  const said = comm.rank === 0 ? saidBy(() => gpu.send(x, 1)) : comm.rank === 2 ? saidBy(() => gpu.recv(x, 1)) : undefined;
+  // Headers are there, answers never.
+  await comm.barrier();
+  if (comm.rank === 1) process.kill(process.pid, 'SIGKILL');
+  const words = await said;
+  await gpu.close();
+  return { said: words };
+}
+
 const names = ['allReduce', 'reduce', 'broadcast', 'allGather', 'reduceScatter', 'allToAll', 'gather', 'scatter'];
 
 /** The compliance suite's collectives, each of which resolves when it is queued, on ranks that ask for it: `all`, or `some`. */

@@ -138,6 +138,44 @@ describe('GPUs that reach each other', () => {
   });
 
   it.each([
+    [2, 'one', 'none'],
+    [3, 'each', 'some'],
+    [3, 'one', 'all'],
+  ] as const)(
+    'send messages of %i processes from memory to memory, with %s, queued on %s of the ranks',
+    (nRanks, gpus, which) => {
+      expect(runPeers(nRanks, gpus, 'messages', which)).toEqual(forEach(nRanks, () => []));
+    },
+  );
+
+  it('send messages of threads', () => {
+    expect(threads(3, 'each', 'messages', 'some')).toEqual([[], [], []]);
+  });
+
+  it('order messages between kernels of the program', () => {
+    // Each rank adds its number before it passes the token on; what it adds afterwards nobody receives.
+    const wanted = (hasReturnedEarly: unknown): readonly unknown[] =>
+      forEach(3, (rank) => ({ ...(rank === 0 && { value: 10 * 6 }), hasReturnedEarly }));
+    expect(runPeers(3, 'one', 'token', 'queued')).toEqual(wanted(true));
+    expect(runPeers(3, 'each', 'token', 'queued')).toEqual(wanted(true));
+    expect(runPeers(3, 'each', 'token', 'done')).toEqual(wanted(expect.any(Boolean)));
+  });
+
+  it('find messages that do not match, and those that nobody sends or receives', () => {
+    const mismatch = 'rank 0 sent 5000 float32 to rank 1, which receives 4000 float32 there; ';
+    const [sender, receiver] = runPeers(2, 'one', 'wrongMessages', 'length') as readonly (readonly string[])[];
+    expect(receiver?.[0]).toMatch(`CALL_MISMATCH: ${mismatch}`);
+    expect(sender?.[0]).toMatch(`ABORTED: rank 1 aborted the communicator: ${mismatch}`);
+    const [[untaken, after] = [], [other] = []] = runPeers(2, 'each', 'wrongMessages', 'no receiver') as string[][];
+    expect(untaken).toMatch(/^TIMEOUT: /);
+    expect([after, other].every((said) => /^(TIMEOUT|ABORTED): /.test(said ?? ''))).toBe(true);
+    // As on the host, a receive whose message has not begun to arrive ends alone.
+    const [[missing, next] = [], last] = runPeers(2, 'each', 'wrongMessages', 'no sender') as string[][];
+    expect(missing).toMatch(/^TIMEOUT: /);
+    expect([next, last]).toEqual(['nothing', ['nothing']]);
+  });
+
+  it.each([
     [2, 'one', 'all'],
     [3, 'each', 'some'],
   ] as const)('exchange arrays of %i processes by calls that are queued, with %s, on %s ranks', (nRanks, gpus, which) => {
@@ -194,6 +232,10 @@ describe('GPUs that reach each other', () => {
   it.each(['one', 'each'] as const)('a rank that is killed after a queued call blocks no other one, with %s', (gpus) => {
     const each = { said: [died, died, died, died], hasEnded: false };
     expect(left(gpus, 'killedQueued')).toEqual([each, each]);
+  });
+
+  it('a rank that is killed ends messages to it and from it', () => {
+    expect(left('each', 'killedMessage')).toEqual([{ said: died }, { said: died }]);
   });
 
   it('queued calls come to their end after the communicator has', () => {

@@ -163,7 +163,7 @@ export function transferMismatch(
   typeCode: number,
   count: number,
   receiver: number,
-  expected: Transfer,
+  expected: Pick<Transfer, 'type' | 'count' | 'atMost'>,
 ): InvalidUsageError {
   const type = typeOfCode(typeCode);
   const sent = type === undefined ? `${count} type ${typeCode}` : describeElements(count, type);
