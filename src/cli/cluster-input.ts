@@ -10,6 +10,7 @@ import { applyOverrides } from '../planner/plan/overrides.js';
 import { isXml } from '../planner/readers/classify.js';
 import type { Hardware } from '../planner/topology/catalogue/hardware.js';
 import { findMachine } from '../planner/topology/catalogue/machines.js';
+import { networkOfCards } from '../planner/topology/catalogue/nics.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
 import type { System } from '../planner/topology/system.js';
 import { usesWindows, windowsOf } from '../planner/windows.js';
@@ -259,13 +260,13 @@ function assembleCluster(
   };
 }
 
-/** Conditions of simulations: the options, and the network of the provider whose machines the hosts are. */
+/** Conditions of simulations: the options, and the network of the provider whose machines the hosts are, or of their cards. */
 function conditionsOf(hosts: readonly NamedHosts[], { launch, network }: ClusterOptions): Environment {
-  const ofProvider = hosts.flatMap(({ input }) => findMachine(input.title)?.origin?.network ?? [])[0];
+  const known = hosts.flatMap(({ input }) => findMachine(input.title)?.origin?.network ?? networkOfCards(input.root) ?? [])[0];
   return {
     ...defaultEnvironment,
     ...(launch === undefined ? {} : { launch: wordOf(launch, launches, 'launch mode') }),
-    network: network === undefined ? (ofProvider ?? 'verbs') : wordOf(network, networks, 'network'),
+    network: network === undefined ? (known ?? 'verbs') : wordOf(network, networks, 'network'),
   };
 }
 

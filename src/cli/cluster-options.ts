@@ -20,7 +20,7 @@ export interface ClusterOptions extends VersionOptions {
   readonly windows?: string;
   /** `--launch`: how calls begin. */
   readonly launch?: string;
-  /** `--network`: plugin of the network. */
+  /** `--network`: kind of network between hosts. */
   readonly network?: string;
 }
 
@@ -40,7 +40,10 @@ export function withSimulationOptions(command: Command): Command {
       '--launch <mode>',
       'launch of calls: queued on the stream (default), single, each on an empty stream as PyTorch does it, or graph',
     )
-    .option('--network <plugin>', "plugin between hosts: verbs, efa, sockets or tcpx (default: the provider's, or verbs)");
+    .option(
+      '--network <kind>',
+      "network between hosts: infiniband, roce, verbs (one of both), efa, efa-v1, slingshot, sockets or tcpx (default: the provider's or that of the cards, or verbs)",
+    );
 }
 
 /** Gives a command that plans one cluster {@link ClusterOptions}. */

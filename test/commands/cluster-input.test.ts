@@ -94,6 +94,10 @@ describe('a cluster', () => {
     const own = await timeOf('gcp-a3-mega', '--nodes', '2');
     expect(own).toBeCloseTo(await timeOf('gcp-a3-mega', '--nodes', '2', '--network', 'tcpx'), 6);
     expect(own).toBeGreaterThan((await timeOf('gcp-a3-mega', '--nodes', '2', '--network', 'verbs')) + 30);
+    // Cards of AWS and Slingshot are for one network; those of NVIDIA are not.
+    writeFileSync(join(folder, 'cards.xml'), writeXml(machine('aws-p5')));
+    const cards = join(folder, 'cards.xml');
+    expect(await timeOf(`${cards}:2`)).toBeCloseTo(await timeOf(`${cards}:2`, '--network', 'efa'), 6);
     expect(await timeOf('dgx-h100', '--nodes', '2', '--launch', 'single')).toBeGreaterThan(verbs);
     const { code, stderr } = await tccl(['plan', 'dgx-h100', '--launch', 'now']);
     expect([code, stderr]).toEqual([2, expect.stringContaining("no launch mode 'now' (there are queued, single, graph)")]);

@@ -114,6 +114,19 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
       return isNet && (way === 'LL' || way === 'pairs LL');
     case 'netHopUs':
       return isNet && way !== 'LL' && way !== 'pairs LL';
+    case 'roceHopUs':
+      return isNet && (measurement.environment.network === 'roce' || measurement.environment.network === 'verbs');
+    case 'slingshotHopUs':
+    case 'slingshotStepUs':
+    case 'slingshotRendezvousUs':
+      return isNet && measurement.environment.network === 'slingshot';
+    case 'efaHopUs':
+    case 'efaStepUs':
+    case 'efaRendezvousUs':
+      return isNet && measurement.environment.network === 'efa';
+    case 'efaFirstHopUs':
+    case 'efaFirstStepUs':
+      return isNet && measurement.environment.network === 'efa-v1';
     case 'pciPayload':
       return isNet;
     case 'pciStorePayload':
@@ -211,6 +224,16 @@ export const startingPhysics: Physics = {
     netHopUs: 12,
     // Between that and NCCL's figure for LL, 2.7 µs, which leaves out what its constant of a call has.
     netLlHopUs: 7,
+    // What was taken for these networks before any was measured, so that a fit without one knows nothing of it.
+    roceHopUs: 0,
+    slingshotHopUs: 0,
+    slingshotStepUs: 0,
+    slingshotRendezvousUs: 0,
+    efaHopUs: 12,
+    efaStepUs: 0,
+    efaRendezvousUs: 0,
+    efaFirstHopUs: 12,
+    efaFirstStepUs: 0,
     singleCallUs: 30,
     windowCtaRatio: 1,
   },

@@ -1,8 +1,9 @@
 import { coverageTable, placeOf, places, placeTitles, spreadsText } from './coverage.js';
 import { fitPhysics, type Measurement, startingPhysics } from './fit-physics.js';
 import { isLeftOut, type LeftOutCall, type LeftOutFit, leftOuts, predictCards, predictLeftOut } from './left-out.js';
-import { sizeClassOf } from '../../src/planner/simulate/measured-calls.js';
 import { listPhysics, type Physics } from '../../src/planner/simulate/physics.js';
+import { LEAST_MEASUREMENTS, sizeClassOf } from '../../src/planner/simulate/measured-calls.js';
+import { type Generation, generations } from '../../src/planner/tuning/constants.js';
 import { believedUs, type MeasuredCall, PCIE } from './measured.js';
 import { sizeTitles } from './size-titles.js';
 
@@ -28,7 +29,7 @@ export function calibrate(
 ): Calibration {
   const fit = (chosen: readonly MeasuredCall[], title: string) => {
     say(`fitting ${chosen.length} measurements: ${title}`);
-    return fitPhysics([...chosen, ...beliefs], startingPhysics, ROUNDS, (round, error) =>
+    return fitPhysics([...chosen, ...beliefsBeside(chosen, beliefs)], startingPhysics, ROUNDS, (round, error) =>
       say(`  round ${round}: mean error ${(100 * error).toFixed(1)} %`),
     );
   };
@@ -43,6 +44,16 @@ export function calibrate(
   }));
   const trusted = calls.filter(({ fabric, doubt }) => fabric !== PCIE && doubt === undefined);
   return { physics, fits, leftOut: fits.flatMap((each) => predictLeftOut(each, trusted)), cards: predictCards(calls) };
+}
+
+/** The beliefs of a fit: those about GPUs of whose small calls on one host it has too few measurements. */
+export function beliefsBeside(chosen: readonly MeasuredCall[], beliefs: readonly Measurement[]): Measurement[] {
+  const isLike = ({ hosts, bytes, environment }: MeasuredCall) =>
+    hosts === 1 && sizeClassOf(bytes) === 'small' && environment.launch === 'queued';
+  const weightOf = (generation: Generation) =>
+    chosen.reduce((sum, call) => (call.generation === generation && isLike(call) ? sum + call.weight : sum), 0);
+  const weights = new Map(generations.map((generation) => [generation, weightOf(generation)]));
+  return beliefs.filter(({ generation }) => (weights.get(generation) ?? 0) < LEAST_MEASUREMENTS);
 }
 
 /** The tables of the calibration in Markdown: errors by class and size, by machine, and parameters. */

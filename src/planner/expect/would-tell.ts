@@ -1,5 +1,17 @@
 import type { Network } from '../simulate/environment.js';
 
+/** Programs that measure the bandwidth between two hosts. */
+const bandwidthTools: Readonly<Record<Network, string>> = {
+  verbs: 'ib_write_bw',
+  infiniband: 'ib_write_bw',
+  roce: 'ib_write_bw',
+  efa: 'fi_rma_bw',
+  'efa-v1': 'fi_rma_bw',
+  slingshot: 'fi_rma_bw',
+  sockets: 'iperf3',
+  tcpx: 'iperf3',
+};
+
 /** Measurements that would tell a fault from an error of the prediction. */
 export function wouldTell(nHosts: number, network: Network): string[] {
   const alone = nHosts === 1;
@@ -8,7 +20,7 @@ export function wouldTell(nHosts: number, network: Network): string[] {
     ...(alone
       ? []
       : [
-          `the network alone between two of the hosts, against its line rate (${network === 'efa' ? 'fi_rma_bw' : network === 'verbs' ? 'ib_write_bw' : 'iperf3'}), and one host alone against tccl expect`,
+          `the network alone between two of the hosts, against its line rate (${bandwidthTools[network]}), and one host alone against tccl expect`,
         ]),
   ];
 }

@@ -13,7 +13,7 @@ export interface ClusterFile {
   readonly machines: readonly ClusterFileMachine[];
   /** Variables of NCCL. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Network plugin, for simulations. */
+  /** Kind of network, for simulations. */
   readonly network: Network | undefined;
   /** Buffers of calls in symmetric windows. */
   readonly windows: Windows | undefined;
@@ -54,7 +54,7 @@ export interface ClusterFileMachine {
  *       rails: optimised                 # none (default), optimised, only
  *       tiers:
  *         - { hosts: 8, oversubscription: 2 }
- *     network: efa                       # verbs (default), efa, sockets, tcpx
+ *     network: infiniband                # verbs (default), roce, efa, slingshot, …
  *     environment:
  *       NCCL_CROSS_NIC: 0
  *     windows: symmetric                 # buffers of calls are registered: symmetric, send, receive, none (default)

@@ -39,6 +39,8 @@ export class Fifos {
   readonly #sendUs: Float64Array;
   readonly #latencyUs: Float64Array;
   readonly #creditUs: Float64Array;
+  readonly #rendezvousUs: number;
+  readonly #rendezvousBytes: number;
   readonly #slots: number;
   readonly #mask: number;
   readonly #sent: Int32Array;
@@ -66,6 +68,8 @@ export class Fifos {
     this.#sendUs = timing.sendUs;
     this.#latencyUs = timing.latencyUs;
     this.#creditUs = timing.creditUs;
+    this.#rendezvousUs = timing.rendezvousUs;
+    this.#rendezvousBytes = timing.rendezvousBytes;
     this.#slots = slots;
     this.#mask = slots - 1;
     this.#sent = new Int32Array(count);
@@ -147,7 +151,7 @@ export class Fifos {
   #putOnNic(number: number, slot: number, { endUs, bytes }: SliceInProgress, wires: WireUse[] | undefined): void {
     const wireUs = bytes / (this.#wireRate[number] ?? Infinity);
     const step = this.#stepUs[number] ?? 0;
-    const latency = this.#latencyUs[number] ?? 0;
+    const latency = (this.#latencyUs[number] ?? 0) + (bytes >= this.#rendezvousBytes ? this.#rendezvousUs : 0);
     const begins = Math.max(endUs, this.#wireFree[number] ?? 0);
     const leaves = begins + wireUs;
     this.#wireFree[number] = leaves + step;

@@ -12,7 +12,7 @@ export interface Bounds {
 export interface Interval extends Bounds {
   /** The bounds where calls like these were measured. */
   readonly usual: Bounds;
-  /** Properties of the call and its cluster that no measurement had, which make it wider: `the network plugin efa`. */
+  /** Properties of the call and its cluster that no measurement had, which make it wider: `the network tcpx`. */
   readonly unmeasured: readonly string[];
 }
 
@@ -49,28 +49,28 @@ const cards: BySize = { small: [0.5, 2.01], middle: [0.5, 2.16], large: [0.5, 2.
  */
 const intervals: Readonly<Record<IntervalClass, ByDistance>> = {
   oneHost: {
-    measured: { small: [0.9, 1.1], middle: [0.91, 1.15], large: [0.93, 1.09] },
-    calls: { small: [0.87, 1.49], middle: [0.91, 1.42], large: [0.93, 1.16] },
-    gpus: { small: [0.87, 1.63], middle: [0.85, 1.42], large: [0.9, 1.16] },
+    measured: { small: [0.87, 1.07], middle: [0.87, 1.14], large: [0.93, 1.08] },
+    calls: { small: [0.85, 1.52], middle: [0.87, 1.44], large: [0.84, 1.12] },
+    gpus: { small: [0.85, 1.63], middle: [0.85, 1.44], large: [0.84, 1.12] },
     cards,
   },
   oneHostPairs: {
-    measured: { small: [0.88, 1.05], middle: [0.81, 1.04], large: [0.95, 1.11] },
-    calls: { small: [0.85, 1.71], middle: [0.81, 1.68], large: [0.95, 1.36] },
-    gpus: { small: [0.85, 1.71], middle: [0.71, 1.68], large: [0.81, 1.36] },
+    measured: { small: [0.87, 1.04], middle: [0.81, 1.04], large: [0.95, 1.11] },
+    calls: { small: [0.87, 1.74], middle: [0.81, 1.69], large: [0.95, 1.11] },
+    gpus: { small: [0.87, 1.74], middle: [0.71, 1.69], large: [0.81, 1.12] },
     cards,
   },
   hosts: {
-    measured: { small: [0.73, 1.38], middle: [0.81, 1.23], large: [0.88, 1.13] },
-    calls: { small: [0.73, 1.38], middle: [0.73, 1.36], large: [0.88, 1.13] },
-    gpus: { small: [0.71, 1.41], middle: [0.73, 1.36], large: [0.86, 1.17] },
+    measured: { small: [0.73, 1.37], middle: [0.8, 1.26], large: [0.89, 1.12] },
+    calls: { small: [0.73, 1.37], middle: [0.76, 1.32], large: [0.89, 1.12] },
+    gpus: { small: [0.71, 1.4], middle: [0.76, 1.32], large: [0.84, 1.19] },
     cards,
   },
   // One machine was measured: calls on other GPUs are no surer than collectives. None of its messages was small.
   hostsPairs: {
-    measured: { small: [0.5, 2], middle: [0.87, 1.15], large: [0.92, 1.08] },
-    calls: { small: [0.5, 2], middle: [0.87, 1.15], large: [0.92, 1.08] },
-    gpus: { small: [0.5, 2], middle: [0.73, 1.36], large: [0.86, 1.17] },
+    measured: { small: [0.5, 2], middle: [0.87, 1.15], large: [0.93, 1.07] },
+    calls: { small: [0.5, 2], middle: [0.87, 1.15], large: [0.93, 1.07] },
+    gpus: { small: [0.5, 2], middle: [0.76, 1.32], large: [0.84, 1.19] },
     cards,
   },
 };
@@ -88,11 +88,10 @@ export const MEASURED_HOSTS = 10;
 const further = {
   /** For each doubling of hosts beyond the measured ones; chosen. */
   doubledHosts: { small: 1.08, middle: 1.08, large: 1.02 },
-  /**
-   * Large calls as RoCE, where all of it is left out. Others chosen: the latencies of plugins are round figures, and generations
-   * of EFA differ by a factor of three.
-   */
+  /** Large calls as RoCE was when all of it was left out, others chosen: the latencies of these networks are round figures. */
   network: { small: 2, middle: 2, large: 1.14 },
+  /** InfiniBand or RoCE: half of what they differ by, in an all-reduce on two hosts. */
+  either: { small: 1.15, middle: 1.05, large: 1 },
   /** As the one machine with calls on an empty stream, left out. */
   launch: { small: 1.28, middle: 1.26, large: 1.07 },
   /** Chosen. */
@@ -130,7 +129,7 @@ export function intervalOf(
     least: 1 / widest(1 / least),
     most: widest(most),
     usual: isOnWindows ? boundsOf(onWindows) : usual,
-    unmeasured: [...(words === undefined ? [] : [words]), ...others.map((each) => each.words)],
+    unmeasured: [words, ...others.map((each) => each.words)].filter((each) => each !== undefined),
   };
 }
 
@@ -146,7 +145,13 @@ function furtherOf({ nHosts, network, launch, isArm, hostsOfDomain }: Predicted)
     },
     { isSo: hostsOfDomain > 1, factors: further.domain, times: 1, words: `an NVLink domain of ${hostsOfDomain} hosts` },
     { isSo: isBetweenHosts && isArm, factors: further.arm, times: 1, words: 'hosts with Arm CPUs' },
-    { isSo: isBetweenHosts && network !== 'verbs', factors: further.network, times: 1, words: `the network plugin ${network}` },
+    {
+      isSo: isBetweenHosts && (network === 'sockets' || network === 'tcpx'),
+      factors: further.network,
+      times: 1,
+      words: `the network ${network}`,
+    },
+    { isSo: isBetweenHosts && network === 'verbs', factors: further.either, times: 1, words: undefined },
     {
       isSo: launch !== 'queued',
       factors: further.launch,

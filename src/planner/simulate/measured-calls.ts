@@ -53,8 +53,8 @@ const measured: readonly (readonly [
   [90, false, ['SendRecv'], ['middle', 'large']],
   [100, false, [...ring, 'AllToAll'], sizeClasses],
   [80, true, ['AllReduce'], sizeClasses],
-  [90, true, ['AllReduce', 'AllGather'], sizeClasses],
-  [90, true, ['ReduceScatter', 'AllToAll', 'SendRecv'], ['middle', 'large']],
+  [90, true, ring, sizeClasses],
+  [90, true, ['AllToAll', 'SendRecv'], ['middle', 'large']],
 ];
 
 /** The kinds of calls that measurements of the fit are of. */

@@ -1,7 +1,7 @@
 import { NETWORK_RANK, type ScheduledConnection, type Worker } from '../schedule/schedule.js';
 import type { Protocol } from '../tuning/names.js';
 import { type CallPlan, wireBytes } from './call-plan.js';
-import { networkExtraUs } from './environment.js';
+import { EAGER_BYTES, networkCosts } from './environment.js';
 import { blockGBps, type Conditions } from './rates.js';
 import type { Route } from './routes.js';
 import { blockKey } from './shared-links.js';
@@ -22,6 +22,9 @@ export interface Timing {
   readonly sendUs: Float64Array;
   /** Time from the last sent byte until the receiver sees it. */
   readonly latencyUs: Float64Array;
+  /** Additional latency of a NIC's messages from so many bytes on. */
+  readonly rendezvousUs: number;
+  readonly rendezvousBytes: number;
   /** Time that a connection's sender waits for a credit after the receiver is done. */
   readonly creditUs: Float64Array;
   /** Rate at which each worker copies within its GPU, and reads received data. */
@@ -77,6 +80,8 @@ export function timingOf(
 ): ConnectionTiming {
   const { connections, routes, ranks } = routed;
   const { common } = conditions.physics;
+  const network = networkCosts(conditions.environment.network, common);
+  const messageUs = common.netStepUs + network.stepUs;
   const count = connections.length;
   const writeRate = new Float64Array(count);
   const readRate = new Float64Array(count).fill(Infinity);
@@ -88,6 +93,7 @@ export function timingOf(
   const latencyUs = new Float64Array(count);
   const writers = plan.isPairs ? messagesOfBlock(connections, ranks, 'from') : undefined;
   const readers = plan.isPairs ? messagesOfBlock(connections, ranks, 'to') : undefined;
+  const atNic = messagesOfNic(connections, routes);
   const hop = hopUs(plan, conditions);
   const wire = wireBytes(plan.protocol);
   const blockRate = 1000 * blockGBps(plan, conditions);
@@ -105,7 +111,7 @@ export function timingOf(
       wireRate[number] = sharedRate[number] = rate;
       aloneRate[number] = nic;
       // Messages of all connections, and their additional costs, take turns at a NIC.
-      stepUs[number] = common.netStepUs * Math.max(1, nic / rate);
+      stepUs[number] = messageUs * (atNic[number] ?? 1);
       // With LL, the flags notify the proxy.
       sendUs[number] = plan.protocol === 'LL' ? 0 : common.netSendUs * (plan.isPairs ? PAIRS_HOST_ACCESSES : 1);
       latencyUs[number] = netLatencyUs(connection, plan, conditions);
@@ -122,6 +128,8 @@ export function timingOf(
   const sliceUs = sliceUsOf(plan, hop, conditions);
   return {
     ...{ writeRate, readRate, wireRate, sharedRate, aloneRate, stepUs, sendUs, latencyUs, creditUs: latencyUs, sliceUs },
+    rendezvousUs: network.rendezvousUs,
+    rendezvousBytes: EAGER_BYTES / wire,
     // Scatter and gather serve all heads in one slice.
     copySliceUs: sliceUs / plan.inTurn,
     operandCost: plan.isSwitch || plan.isPairs ? 0 : common.operandCost,
@@ -182,7 +190,7 @@ function netLatencyUs({ via }: ScheduledConnection, { protocol }: CallPlan, cond
   const { netLlHopUs, netHopUs } = physics.common;
   const wireUs = protocol === 'LL' ? netLlHopUs : netHopUs;
   const receiverUs = protocol === 'Simple' ? physics.of[generation].simpleHopUs : 0;
-  return half * (wireUs + networkExtraUs[environment.network]) + receiverUs;
+  return half * (wireUs + networkCosts(environment.network, physics.common).hopUs) + receiverUs;
 }
 
 /** Time of a slice besides its bytes. */
@@ -198,6 +206,18 @@ function sliceUsOf(plan: CallPlan, hop: number, { physics, generation }: Conditi
 /** Rate of the slowest NIC on the way, bytes a µs. */
 function nicRateOf(uses: Route['uses'], { routes, physics, environment }: Conditions): number {
   return 1000 * (routes.nicGBps(uses, physics) / environment.oversubscription);
+}
+
+/** Number of connections of a phase that send by a connection's NIC. */
+function messagesOfNic(connections: readonly ScheduledConnection[], routes: readonly Route[]): Float64Array {
+  const counts = new Map<number, number>();
+  const keyOf = ({ phase }: ScheduledConnection, number: number) => {
+    const [sender] = routes[number]?.ends ?? [];
+    return sender === undefined ? -1 : (phase * 32_768 + sender.node) * 4096 + sender.nic;
+  };
+  const keys = connections.map(keyOf);
+  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return Float64Array.from(keys, (key) => (key < 0 ? 1 : (counts.get(key) ?? 1)));
 }
 
 /** Number of connections that the warps of each connection's thread block serve at the same time, at one end. */

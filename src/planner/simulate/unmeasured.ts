@@ -1,5 +1,5 @@
 /**
- * `the fit has no measurement of AllGather, SendRecv between hosts with A100; of the network plugin efa: intervals are wider`;
+ * `the fit has no measurement of AllGather, SendRecv between hosts with A100; of the network tcpx: intervals are wider`;
  * undefined where everything was measured.
  *
  * @param unmeasured what an interval names

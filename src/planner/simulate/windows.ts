@@ -4,7 +4,7 @@ import { type Collective, type DataTypeName, elementBytes } from '../tuning/name
 import { copyEngineStartUs } from '../tuning/symmetric/copy-engines.js';
 import { type SymmetricKernel, traitsOf } from '../tuning/symmetric/kernels.js';
 import type { CallWay } from '../tuning/symmetric/symmetric.js';
-import { networkExtraUs } from './environment.js';
+import { networkCosts } from './environment.js';
 import type { Conditions } from './rates.js';
 import { wireBytes } from './call-plan.js';
 
@@ -126,7 +126,7 @@ function waitingUs(way: WindowWay, { merged, domainRanks, conditions, collective
   const own = physics.of[generation];
   const domains = merged.nodes.nRanks / domainRanks;
   const hops = domains === 1 ? 0 : collective === 'AllGather' ? domains - 1 : 1;
-  const netUs = hops * (physics.common.netHopUs + networkExtraUs[environment.network]);
+  const netUs = hops * (physics.common.netHopUs + networkCosts(environment.network, physics.common).hopUs);
   if (way.kind === 'copy engines') return netUs + copyEngineStartUs(generation === 'blackwell', domainRanks);
   return netUs + (traitsOf(way.kernel).isLl ? own.llHopUs * (1 + physics.common.llThreadCost) : 2 * own.simpleHopUs);
 }

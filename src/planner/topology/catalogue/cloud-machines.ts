@@ -12,8 +12,8 @@ export interface Origin {
   readonly assumed: string;
   /** Variables of NCCL that the provider's plugin or image sets, or that users set. */
   readonly variables?: Readonly<Record<string, string>>;
-  /** The provider's network plugin, which simulations count with. Default: verbs. */
-  readonly network?: 'efa' | 'tcpx';
+  /** Kind of network, which simulations count with. Default: by the cards, else verbs. */
+  readonly network?: 'infiniband' | 'roce' | 'efa' | 'efa-v1' | 'slingshot' | 'tcpx';
 }
 
 /** Findings of the doctor that every machine of the type has, and so are no faults; each with its reason. */
@@ -314,9 +314,9 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: [`${OFI_NCCL}/2daf7d30/topology/p4d-24xl-topo.xml`, `${OFI_NCCL}/2daf7d30/src/platform-aws.cpp`],
       known:
         'bus ids, switches, NUMA nodes and links, from the file that the plugin gives NCCL; latency and variables, from the plugin',
-      assumed: ONE_NVSWITCH,
-      variables: efaVariables,
-      network: 'efa',
+      assumed: `NCCL_PROTO, which the plugin sets where cards may not write in order (its times are those of Simple); ${ONE_NVSWITCH}`,
+      variables: { ...efaVariables, NCCL_PROTO: 'Simple' },
+      network: 'efa-v1',
     },
     limits: { 'gpu-link-slow': 'its PCIe is Gen3' },
     layout: p4d,
@@ -389,6 +389,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: [`${AZURE_IMAGES}/ndv2-topo.xml`],
       known: 'bus ids, NUMA nodes and links (the file gives the GPUs Gen4, which they do not have), from the file in the image',
       assumed: 'the order of the GPUs in the mesh (that of DGX-1); it differs between virtual machines',
+      network: 'infiniband',
     },
     limits: { 'nic-across-sockets': 'it has one card', 'gdr-too-far': 'its file has no PCI switches' },
     layout: ndV2,
@@ -401,6 +402,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: [`${AZURE_IMAGES}/ndv4-topo.xml`],
       known: 'bus ids, switches, NUMA nodes and links, from the file in the image',
       assumed: ONE_NVSWITCH,
+      network: 'infiniband',
     },
     layout: ndV4,
   },
@@ -412,6 +414,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: [`${AZURE_IMAGES}/ndv5-topo.xml`],
       known: 'bus ids, switches, NUMA nodes and links, from the file in the image',
       assumed: ONE_NVSWITCH,
+      network: 'infiniband',
     },
     layout: ndV5('h100-sxm'),
   },
@@ -423,6 +426,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: [`${AZURE_IMAGES}/ndv5-topo.xml`],
       known: 'bus ids, switches, NUMA nodes and links, from the file in the image, which is that of H100 v5',
       assumed: ONE_NVSWITCH,
+      network: 'infiniband',
     },
     layout: ndV5('h200-sxm'),
   },
@@ -434,6 +438,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: ['https://github.com/Azure/azhpc-images/blob/8e9d055f/components/customizations/ndv6.sh'],
       known: 'that the image brings no topology file',
       assumed: 'the whole tree: that of gb200-tray',
+      network: 'infiniband',
     },
     layout: 'gb200-tray',
   },
@@ -487,6 +492,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: ['https://github.com/GoogleCloudPlatform/cluster-toolkit/discussions/3478'],
       known: 'GPUs, and a ConnectX-7 for each',
       assumed: `the PCI tree: two GPUs and two cards at a Gen5 switch; ${ONE_NVSWITCH}`,
+      network: 'roce',
     },
     layout: gcp('h200-sxm', 'xeon-emerald', 56, { model: 'connectx-7' }, roceGroups),
   },
@@ -498,6 +504,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: ['https://github.com/dstackai/dstack/pull/3152'],
       known: 'GPUs, and a ConnectX-7 with RoCE for each',
       assumed: `the PCI tree: two GPUs and two cards at a Gen5 switch; ${ONE_NVSWITCH}`,
+      network: 'roce',
     },
     layout: gcp('b200', 'xeon-emerald', 56, { model: 'connectx-7' }, roceGroups),
   },
@@ -509,6 +516,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: ['https://docs.nvidia.com/aicr/integrator-guide/gke-gb-200-networking.md'],
       known: 'four RoCE cards for four GPUs (rdma-0 to rdma-3)',
       assumed: 'the whole tree: that of gb200-tray',
+      network: 'roce',
     },
     layout: 'gb200-tray',
   },
@@ -520,6 +528,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: [`${OCI_HPC}/H100-topology.xml`],
       known: 'bus ids, switches, NUMA nodes, and 180 Gb/s for each port, from the file for NCCL_TOPO_FILE',
       assumed: `the upper links of the switches (Gen5; the file says 5.0 GT/s); ${ONE_NVSWITCH}`,
+      network: 'roce',
     },
     layout: ociH100,
   },
@@ -531,6 +540,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: [`${OCI_HPC}/topo-flattened.xml`],
       known: 'bus ids, switches, NUMA nodes and links, from the file for NCCL_TOPO_FILE',
       assumed: `the ports of the cards (two of 100 Gb/s); ${ONE_NVSWITCH}`,
+      network: 'roce',
     },
     layout: ociA100,
   },
@@ -542,6 +552,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: ['https://docs.coreweave.com/docs/platform/instances/gpu-instances'],
       known: '8 GPUs, InfiniBand for each',
       assumed: 'the whole tree: that of dgx-h100',
+      network: 'infiniband',
     },
     layout: 'dgx-h100',
   },
@@ -554,6 +565,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       known:
         'bus ids, switches, NUMA nodes, links, speeds and CPU model (that of the virtual machine), from the file for NCCL_TOPO_FILE',
       assumed: `the numbers of the cards (by bus id; the file numbers those of the second node first); ${ONE_NVSWITCH}`,
+      network: 'infiniband',
     },
     layout: nebiusH100,
   },
@@ -565,6 +577,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: ['https://docs.lambda.ai/public-cloud/1-click-clusters/'],
       known: 'GPUs, 400 Gb/s InfiniBand in rails, 3200 Gb/s a node',
       assumed: 'the whole tree: that of dgx-h100',
+      network: 'infiniband',
     },
     layout: 'dgx-h100',
   },
@@ -577,6 +590,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       known: 'NVLinks, NUMA nodes of GPUs and cards, CPU, from the matrix of the operator',
       assumed: 'bus ids; links of the cards (Gen4 x16)',
       variables: slingshotVariables,
+      network: 'slingshot',
     },
     limits: {
       'nic-across-sockets': 'two of its four NUMA nodes have a card',
@@ -593,6 +607,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       known: 'GPUs, cards, CPU, and PCIe Gen4 from each to the CPU',
       assumed: 'bus ids; GPU i at NUMA node 3 - i (as on Polaris), a card at each node',
       variables: slingshotVariables,
+      network: 'slingshot',
     },
     limits: { 'gdr-too-far': 'it has no PCI switches; its users set NCCL_NET_GDR_LEVEL=PHB' },
     layout: slingshot(16, [0, 1, 2, 3]),
@@ -605,6 +620,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       sources: ['https://github.com/tonyd2wild/DeepSeek-v4-Flash-Vision-Exp-DSpark-1M-NVFP4-KV-2x-DGX-Spark/pull/35'],
       known: 'that a port shows as two cards of x4 each (rocep1s0f0, roceP2p1s0f0), and that GPU Direct RDMA is off',
       assumed: 'the link of the GPU (Gen5 x16), and that one of the two ports is connected',
+      network: 'roce',
     },
     limits: { 'nic-link-slow': 'each half of a port has four lanes', 'gdr-off': 'GB10 has no GPU Direct RDMA' },
     layout: dgxSpark,

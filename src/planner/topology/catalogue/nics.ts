@@ -1,3 +1,5 @@
+import { descendants, type XmlElement } from '../xml/tree.js';
+
 /** Models of network cards that NCCL distinguishes. */
 export interface NicModel {
   readonly id: string;
@@ -17,6 +19,8 @@ export interface NicModel {
   readonly gdr: boolean;
   /** Beginning of its device names. */
   readonly prefix: string;
+  /** The kind of network that it alone is for. */
+  readonly network?: 'efa' | 'efa-v1' | 'slingshot';
 }
 
 /** Speeds are from the makers' data sheets, devices from the PCI ID repository. */
@@ -44,6 +48,7 @@ export const nicModels: readonly NicModel[] = [
     maxConnections: 1024,
     gdr: true,
     prefix: 'cxi',
+    network: 'slingshot',
   },
   // GPUDirect-TCPX reads and writes GPU memory, although connections are sockets.
   {
@@ -94,6 +99,7 @@ function efa(
     maxConnections: 1024,
     gdr: true,
     prefix: 'rdmap',
+    network: device === 0xefa0 ? 'efa-v1' : 'efa',
   };
 }
 
@@ -124,4 +130,14 @@ function connectX(
 export function nicOfSpeed(speedMbps: number): NicModel {
   const bySpeed = nicModels.filter(({ id }) => id.startsWith('connectx-')).sort((a, b) => a.speedMbps - b.speedMbps);
   return bySpeed.find((nic) => nic.speedMbps >= speedMbps) ?? (bySpeed[bySpeed.length - 1] as NicModel);
+}
+
+/** The kind of network that cards of a machine are for, where they tell. */
+export function networkOfCards(root: XmlElement): NicModel['network'] {
+  for (const pci of descendants(root)) {
+    const [vendor, device] = [pci.attributes.get('vendor'), pci.attributes.get('device')].map(Number);
+    const model = nicModels.find((known) => known.vendor === vendor && known.device === device);
+    if (model?.network !== undefined) return model.network;
+  }
+  return undefined;
 }

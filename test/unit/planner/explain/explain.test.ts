@@ -98,7 +98,7 @@ describe('why a choice', () => {
     expect(answer).toContain('with the symmetric kernel AllReduce_RSxLDMC_AGxSTMC on 1 CTA');
     expect(answer).toContain('Not AllReduce_RSxTmaLD_AGxTmaST: It copies by TMA, which is off');
     expect(answer).toContain('Without windows it would be Ring LL');
-    expect(answer).toContain('By the simulation it takes 15.3 us');
+    expect(answer).toContain('By the simulation it takes 15.0 us');
     const times = text(ask(about, 'how long does all_reduce 1G take'));
     expect(times).toContain('On symmetric windows NCCL takes AllReduce_RSxLDMC_AGxSTMC, whose model expects 2.35 ms.');
     expect(times).toMatch(/The time goes to: throughput of thread blocks \d+ %/);

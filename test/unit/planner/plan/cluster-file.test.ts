@@ -17,11 +17,11 @@ function complaint(text: string): string {
 }
 
 describe('a cluster file', () => {
-  it('has the plugin of the network', () => {
+  it('has the kind of network', () => {
     expect(parseClusterFile('machines: dgx-h100:2').network).toBeUndefined();
     expect(parseClusterFile('machines: dgx-h100:2\nnetwork: tcpx').network).toBe('tcpx');
     expect(complaint('machines: dgx-h100\nnetwork: tcp')).toBe(
-      "2:1: no network 'tcp'; did you mean tcpx? (there are verbs, efa, sockets, tcpx)",
+      "2:1: no network 'tcp'; did you mean tcpx? (there are verbs, infiniband, roce, efa, efa-v1, slingshot, sockets, tcpx)",
     );
   });
 

@@ -18,6 +18,8 @@ function timingOf(count: number): Timing {
     copyRate: new Float64Array(4).fill(10),
     copySliceUs: 0,
     sliceUs: 0,
+    rendezvousUs: 0,
+    rendezvousBytes: Infinity,
     operandCost: 0,
     sumCost: 0,
     cutsThrough: false,

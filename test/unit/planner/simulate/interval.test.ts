@@ -9,7 +9,7 @@ const MiB = 2 ** 20;
 interface Call {
   readonly collective?: ScheduledCollective;
   readonly bytes?: number;
-  readonly network?: 'verbs' | 'efa';
+  readonly network?: 'infiniband' | 'roce' | 'efa' | 'tcpx';
   readonly launch?: 'queued' | 'graph';
 }
 
@@ -21,12 +21,12 @@ function intervalsOf(name: string, hosts: number, { collective = 'AllReduce', by
 }
 
 describe('the interval of a prediction', () => {
-  const measured = intervalsOf('dgx-h100', 2);
+  const measured = intervalsOf('dgx-h100', 2, { network: 'infiniband' });
 
   it('is that of the class where calls like these were measured', () => {
     expect(measured.unmeasured).toEqual([]);
     expect(measured.width).toBe(measured.usual);
-    expect(intervalsOf('dgx-h100', 10)).toEqual(measured);
+    expect(intervalsOf('dgx-h100', 10, { network: 'infiniband' })).toEqual(measured);
     expect(unmeasuredText([])).toBeUndefined();
   });
 
@@ -50,9 +50,14 @@ describe('the interval of a prediction', () => {
     const cases: readonly (readonly [string, number, Call, readonly string[]])[] = [
       ['dgx-b200', 2, {}, ['calls between hosts with Blackwell']],
       ['dgx-1v', 1, {}, ['calls on Volta']],
-      ['dgx-h100', 2, { network: 'efa' }, ['the network plugin efa']],
+      ['dgx-h100', 2, { network: 'tcpx' }, ['the network tcpx']],
       ['dgx-h100', 1, { launch: 'graph' }, ['CUDA graphs']],
-      ['dgx-h100', 2, { collective: 'ReduceScatter', bytes: 1024 }, ['ReduceScatter below 1 MiB between hosts with Hopper']],
+      [
+        'dgx-h100',
+        2,
+        { collective: 'AllToAll', bytes: 1024, network: 'roce' },
+        ['AllToAll below 1 MiB between hosts with Hopper'],
+      ],
       ['dgx-a100', 2, { collective: 'AllGather' }, ['AllGather between hosts with A100']],
       ['dgx-a100', 1, { collective: 'SendRecv' }, ['SendRecv on A100']],
       ['gb200-nvl8', 1, {}, ['an NVLink domain of 2 hosts']],
@@ -66,7 +71,17 @@ describe('the interval of a prediction', () => {
       if (isCounted) expect(found.width, name).toBeGreaterThan(found.usual);
       else expect(found.width, name).toBeCloseTo(found.usual, 9);
     }
-    expect(intervalsOf('dgx-b200', 2, { network: 'efa' }).width).toBeGreaterThan(intervalsOf('dgx-b200', 2).width);
+    expect(intervalsOf('dgx-b200', 2, { network: 'tcpx' }).width).toBeGreaterThan(intervalsOf('dgx-b200', 2).width);
+  });
+
+  it('is a little wider where nobody says whether the network is InfiniBand or RoCE', () => {
+    const either = intervalsOf('dgx-h100', 2, { bytes: 1024 });
+    for (const network of ['infiniband', 'roce', 'efa'] as const) {
+      const known = intervalsOf('dgx-h100', 2, { bytes: 1024, network });
+      expect(known.width).toBeCloseTo(known.usual, 9);
+      expect(either.width).toBeGreaterThan(known.width);
+    }
+    expect(either.unmeasured).toEqual([]);
   });
 
   it('is that of one host where NCCL counts it as several nodes', () => {
@@ -82,8 +97,8 @@ describe('the interval of a prediction', () => {
 
   it('says in one sentence what was not measured', () => {
     const between = 'between hosts with A100';
-    expect(unmeasuredText([`AllGather ${between}`, `SendRecv ${between}`, `SendRecv ${between}`, 'the network plugin efa'])).toBe(
-      'the fit has no measurement of AllGather, SendRecv between hosts with A100; of the network plugin efa: intervals are wider',
+    expect(unmeasuredText([`AllGather ${between}`, `SendRecv ${between}`, `SendRecv ${between}`, 'the network tcpx'])).toBe(
+      'the fit has no measurement of AllGather, SendRecv between hosts with A100; of the network tcpx: intervals are wider',
     );
   });
 });

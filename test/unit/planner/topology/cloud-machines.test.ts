@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { defaultParameters, parametersFromEnvironment } from '../../../../src/planner/parameters.js';
 import { findMachine, machine, machines } from '../../../../src/planner/topology/catalogue/machines.js';
+import { networkOfCards } from '../../../../src/planner/topology/catalogue/nics.js';
 import { diagnose } from '../../../../src/planner/topology/doctor/diagnose.js';
 import { pciLink } from '../../../../src/planner/topology/bandwidths.js';
 import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
@@ -35,6 +36,18 @@ describe('machines of clouds', () => {
     for (const source of origin?.sources ?? []) expect(source).toMatch(/^https:\/\/\S+$/);
     expect([origin?.known, origin?.assumed]).not.toContain('');
     for (const alias of aliases) expect(findMachine(alias)?.name).toBe(name);
+  });
+
+  it('have the network of their cards, where these are for one', () => {
+    const networkOf = (name: string) => networkOfCards(machine(name));
+    expect(['aws-p4d', 'aws-p5', 'perlmutter', 'dgx-h100', 'gcp-a4'].map(networkOf)).toEqual([
+      'efa-v1',
+      'efa',
+      'slingshot',
+      undefined,
+      undefined,
+    ]);
+    for (const { name, origin } of rented) expect(origin?.network, name).toBe(networkOf(name) ?? origin?.network);
   });
 
   it.each(rented.filter(({ origin }) => origin?.variables !== undefined))('$name: NCCL reads its variables', ({ origin }) => {
