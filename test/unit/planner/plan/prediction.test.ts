@@ -57,9 +57,9 @@ describe('predictions of a plan', () => {
 
   it('have the intervals of their sizes', () => {
     expect(predictionIntervals(predictions).map(intervalText)).toEqual([
-      'AllReduce, AllGather, ReduceScatter: 0.90 to 1.10, 0.91 to 1.15 from 1 MiB, 0.93 to 1.09 from 1 GiB',
-      'AllToAll: 0.88 to 1.05, 0.81 to 1.04 from 1 MiB, 0.95 to 1.11 from 1 GiB',
-      'SendRecv: 0.85 to 1.71, 0.81 to 1.04 from 1 MiB, 0.95 to 1.11 from 1 GiB',
+      'AllReduce, AllGather, ReduceScatter: 0.87 to 1.07, 0.87 to 1.14 from 1 MiB, 0.93 to 1.08 from 1 GiB',
+      'AllToAll: 0.87 to 1.04, 0.81 to 1.04 from 1 MiB, 0.95 to 1.11 from 1 GiB',
+      'SendRecv: 0.87 to 1.74, 0.81 to 1.04 from 1 MiB, 0.95 to 1.11 from 1 GiB',
     ]);
   });
 
