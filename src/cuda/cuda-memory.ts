@@ -1,10 +1,10 @@
 import { describeValue } from '../describe-value.js';
 import type { DeviceMemory, Part } from '../devices/memory.js';
-import { InvalidArgumentError, type TcclError } from '../errors.js';
+import { InvalidArgumentError, SystemError, type TcclError } from '../errors.js';
 import type { CudaBuffer } from './cuda-buffer.js';
 import type { CudaPeers } from './cuda-peers.js';
 import type { CudaContext } from '../runtime/device/cuda/context.js';
-import { DEVICE_MEMORY } from '../runtime/device/cuda/functions.js';
+import { DEVICE_MEMORY, type Driver } from '../runtime/device/cuda/functions.js';
 import { isFault, results } from '../runtime/device/cuda/results.js';
 
 /** Memory of a GPU, copied to and from memory of the host by its copy engines: a stream for each direction. */
@@ -111,7 +111,10 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
   close(): void {
     this.#isClosed = true;
     // The driver may wait for all work before it ends a context.
-    if (this.peers?.stuck !== undefined) return;
+    if (this.peers?.stuck !== undefined) {
+      abandonedOf(this.context).set(this.context.ordinal, this.peers);
+      return;
+    }
     this.peers?.close();
     this.#closeContext();
   }
@@ -174,4 +177,24 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
       );
     }
   }
+}
+
+/** By driver and number of the GPU: peers whose work on it waited for a rank that had died when the device was closed. */
+const abandoned = new WeakMap<Driver, Map<number, CudaPeers>>();
+
+function abandonedOf({ driver }: CudaContext): Map<number, CudaPeers> {
+  let ofDriver = abandoned.get(driver);
+  if (ofDriver === undefined) abandoned.set(driver, (ofDriver = new Map<number, CudaPeers>()));
+  return ofDriver;
+}
+
+/** Throws SystemError `DEVICE_LOST` where a call of this process may wait for a rank that has died. */
+export function checkNotStuck(context: CudaContext): void {
+  const stuck = abandonedOf(context).get(context.ordinal)?.stuck;
+  if (stuck === undefined) return;
+  throw new SystemError(
+    'DEVICE_LOST',
+    `cuda: work that was queued on GPU ${context.ordinal} waits for a rank that has died (${stuck.message}); start this process again`,
+    { cause: stuck },
+  );
 }

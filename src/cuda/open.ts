@@ -13,7 +13,7 @@ import { flag } from '../runtime/launch/environment.js';
 import { connectPeers, type CudaTransport } from './connect-peers.js';
 import { connectSwitch } from './connect-switch.js';
 import type { CudaBuffer } from './cuda-buffer.js';
-import { CudaMemory } from './cuda-memory.js';
+import { checkNotStuck, CudaMemory } from './cuda-memory.js';
 import { placeOf, type DlpackTensor } from './dlpack.js';
 
 /** Options of {@link cuda}. */
@@ -88,6 +88,7 @@ export async function openCuda(comm: Communicator, options: CudaOptions, load: (
     const context = new CudaContext(driver, chooseDevice(count, comm.localRank, options.device));
     const { stream = 0n } = options;
     try {
+      checkNotStuck(context);
       await context.reached(stream);
       return new CudaMemory(context, stream);
     } catch (error) {

@@ -19,7 +19,7 @@ import {
 } from '../runtime/device/types.js';
 import type { OwnOperator } from '../runtime/operators/operator.js';
 import { describeValue } from '../describe-value.js';
-import { InvalidArgumentError, InvalidUsageError, ofCall, SystemError, TcclError } from '../errors.js';
+import { InvalidArgumentError, InvalidUsageError, ofCall, RemoteError, SystemError, TcclError } from '../errors.js';
 import {
   checkQueued,
   Collective,
@@ -35,6 +35,7 @@ import { limitsFrom } from './limits.js';
 import { PeerCalls } from './peer-calls.js';
 import { PeerMessages } from './peer-messages.js';
 import { CopyError, Pipeline, type Step } from './pipeline.js';
+import { Turns, type Side } from './turns.js';
 
 /** Options of messages between arrays of devices. */
 export interface DeviceMessageOptions extends TimedCallOptions, TagOption, QueuedOption {}
@@ -45,6 +46,7 @@ type Operator<T extends TypedArray> = T extends NumericArray ? ReductionOperator
 
 /** A send or a receive: the host's call, or one between peers with the limits of a group. */
 interface Message<Buffer> {
+  readonly call: Side;
   readonly step: Step<Buffer>;
   readonly array: DeviceArray<TypedArray, Buffer>;
   readonly direct: ((group?: CallLimits) => Promise<void>) | undefined;
@@ -83,6 +85,8 @@ export class Device<Buffer> {
   /** Settles when the calls so far have ended. */
   #last: Promise<unknown> = Promise.resolve();
   readonly #messages = new Set<Promise<unknown>>();
+  /** Messages that go through the host match in the order of their calls, whatever is copied first. */
+  readonly #turns = new Turns();
   #collected: Collected<Buffer> | undefined;
   #lost: SystemError | undefined;
   #closing: Promise<void> | undefined;
@@ -338,13 +342,17 @@ export class Device<Buffer> {
           const limits = limitsFrom({ ...options, ...group });
           const { tag } = options;
           const of = { array: whole, type, count: array.length, peer, ready, isQueued: queued === true, tag: { tag }, limits };
-          return this.#ending(call, () => (call === 'send' ? peers.send(of) : peers.receive(of)));
+          const { signal } = { ...options, ...group };
+          return this.#ending(call, () => (call === 'send' ? peers.send(of) : peers.receive(of)), signal);
         });
       if (this.#collected !== undefined) {
-        this.#collected.messages.push({ step, array, direct });
+        this.#collected.messages.push({ call, step, array, direct });
         return this.#collected.result;
       }
-      return this.#beside(() => direct?.() ?? this.#together(call, [step], [array], (calls) => calls()), [array]);
+      return this.#beside(
+        () => direct?.() ?? this.#together(call, [step], [array], [call], (calls) => calls(), options),
+        [array],
+      );
     });
   }
 
@@ -357,11 +365,13 @@ export class Device<Buffer> {
         await ready;
         return peers.run(collective, limitsFrom(options));
       };
-      if (await this.#ending(name, made)) return;
+      if (await this.#ending(name, made, options?.signal)) return;
     }
     const steps = collective.steps();
     const [first, ...others] = steps;
-    if (first === undefined || others.length === 0) return this.#ending(name, () => this.#pipeline.inChunks(steps, ready));
+    const signal = options?.signal;
+    if (first === undefined || others.length === 0)
+      return this.#ending(name, () => this.#pipeline.inChunks(steps, ready), signal);
     // Ranks with other lengths make other numbers of steps, whose first ones may be alike.
     const timed = limitsFrom(options);
     const run: Step<Buffer>['run'] = async (send, recv) => {
@@ -377,31 +387,45 @@ export class Device<Buffer> {
       ...step,
       run: (send: Uint8Array, recv: Uint8Array) => step.run(send, recv, { type: options?.type, ...timed() }),
     }));
-    return this.#ending(name, () => this.#pipeline.inChunks([{ ...first, run }, ...limited], ready));
+    return this.#ending(name, () => this.#pipeline.inChunks([{ ...first, run }, ...limited], ready), signal);
   }
 
   async #runGroup({ collectives, messages }: Collected<Buffer>, options: CallLimits | undefined): Promise<void> {
     const arrays = [...messages.map(({ array }) => array), ...collectives.flatMap((collective) => collective.arrays)];
-    const ofHost = messages.filter(({ direct }) => direct === undefined).map(({ step }) => step);
-    const steps = [...ofHost, ...collectives.map((collective) => collective.step())];
+    const ofHost = messages.filter(({ direct }) => direct === undefined);
+    const sides = new Set(ofHost.map(({ call }) => call));
+    const steps = [...ofHost.map(({ step }) => step), ...collectives.map((collective) => collective.step())];
+    // The calls reject as the group does.
+    const join = (calls: () => Promise<unknown>): Promise<unknown> =>
+      this.#comm.group(() => void calls().catch(() => undefined), options);
     const run = async (): Promise<void> => {
       const calls = messages.flatMap(({ direct }) => direct?.(options) ?? []);
-      if (steps.length > 0)
-        calls.push(this.#together('group', steps, arrays, (calls) => this.#comm.group(() => void calls(), options)));
+      if (steps.length > 0) calls.push(this.#together('group', steps, arrays, [...sides], join, options));
       // Arrays are in use until all have ended.
       for (const each of await Promise.allSettled(calls)) if (each.status === 'rejected') throw each.reason;
     };
     return collectives.length === 0 ? this.#beside(run, arrays) : this.#inTurn(run, arrays);
   }
 
+  /** @param sides of the messages among the steps */
   #together(
     call: string,
     steps: readonly Step<Buffer>[],
     arrays: readonly DeviceArray<TypedArray, Buffer>[],
+    sides: readonly Side[],
     join: (calls: () => Promise<unknown>) => Promise<unknown>,
+    options: CallLimits | undefined,
   ): Promise<void> {
     const ready = this.#memory.check(buffersOf(arrays), call);
-    return this.#ending(call, () => this.#pipeline.together(steps, ready, join));
+    const turn = this.#turns.take(sides);
+    const run = async (): Promise<void> => {
+      try {
+        await this.#pipeline.together(steps, ready, (calls) => turn.begin(() => join(calls)));
+      } finally {
+        turn.giveUp();
+      }
+    };
+    return this.#ending(call, run, options?.signal);
   }
 
   async #copy(call: string, array: DeviceArray<TypedArray, Buffer>, copy: () => Promise<void>): Promise<void> {
@@ -445,13 +469,15 @@ export class Device<Buffer> {
   }
 
   /** Runs calls of the host; ends the communicators for errors of copies that other ranks would wait for. */
-  async #ending<T>(call: string, run: () => Promise<T>): Promise<T> {
+  async #ending<T>(call: string, run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     try {
       return await run();
     } catch (error) {
+      // The program has cancelled the call, and gets its own reason.
+      if (signal?.aborted === true && error === signal.reason) throw error;
       const reason = await this.#reasonOf(error, call);
       // The other ranks would wait for a call that the system refused on this rank.
-      const isOwn = error instanceof CopyError || reason instanceof SystemError;
+      const isOwn = (error instanceof CopyError && !(reason instanceof RemoteError)) || reason instanceof SystemError;
       if (isOwn && this.#lost === undefined) this.#abort(reason.message);
       throw reason;
     }

@@ -7,5 +7,5 @@ export function limitsFrom(options: TimedCallOptions | undefined): () => CallLim
   const others = signal === undefined ? {} : { signal };
   if (timeoutMs === undefined) return () => others;
   const startMs = clockMs();
-  return () => ({ ...others, timeoutMs: Math.max(timeoutMs - (clockMs() - startMs), 1) });
+  return () => ({ ...others, timeoutMs: Math.max(Math.ceil(timeoutMs - (clockMs() - startMs)), 1) });
 }

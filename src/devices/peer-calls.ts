@@ -87,16 +87,18 @@ export class PeerCalls<Buffer> {
   async run(collective: Collective<Buffer>, limits: () => CallLimits): Promise<boolean> {
     const peers = this.#peers;
     const { isQueued } = collective;
-    // Other ranks close what this one retires: its last use must be over.
-    if (peers.hasRetired) await this.#reached();
     const { piece: pieceLength } = sizesOf(collective);
     const switched = switchedOf(collective);
     const isOnSwitch = !collective.hasOwnOperator && peers.switch?.takes(switched) === true;
     const own = isOnSwitch ? {} : await this.#ownArrays(collective);
+    // Other ranks close what this one names: its last use must be over. What is released meanwhile is named in the next call.
+    const { hasRetired } = peers;
+    const retired = peers.retired(MOST_RETIRED);
+    if (hasRetired) await this.#reached();
     const [first] = piecesOf(collective, own === undefined || usesScratch(own) ? pieceLength : collective.count);
     peers.afterProgram();
     if (own !== undefined) this.#copy('in', own, first, collective);
-    const records = await this.#exchangeRecords(collective, own, limits);
+    const records = await this.#exchangeRecords(collective, own, retired, limits);
     if (own === undefined || !agree(records)) return false;
     if (isOnSwitch) {
       await peers.switch.queue(switched);
@@ -182,12 +184,12 @@ export class PeerCalls<Buffer> {
   async #exchangeRecords(
     collective: Collective<Buffer>,
     own: Partial<Record<Which, Own<Buffer>>> | undefined,
+    retired: readonly number[],
     limits: () => CallLimits,
   ): Promise<readonly PeerRecord[]> {
     const peers = this.#peers;
     const mine = new ArrayBuffer(this.#recordBytes);
     const record = recordAt(mine, 0, peers.handleBytes);
-    const retired = peers.retired(MOST_RETIRED);
     this.#write(record, collective, own, retired);
     const all = new ArrayBuffer(this.#recordBytes * this.#comm.nRanks);
     await this.#pass('ready', collective.isQueued, () =>

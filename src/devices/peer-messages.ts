@@ -2,7 +2,7 @@ import type { CallLimits } from '../runtime/algorithms/arguments.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import type { DataType } from '../runtime/device/types.js';
 import { transferMismatch } from '../runtime/messages/p2p-transfer.js';
-import { TcclError } from '../errors.js';
+import { describeError, RemoteError, type TcclError, TimeoutError } from '../errors.js';
 import type { DeviceMemory, DevicePeers, Part } from './memory.js';
 import { copied } from './pipeline.js';
 
@@ -88,7 +88,15 @@ export class PeerMessages<Buffer> {
     if (way === 'host') await this.#second(() => this.#answers.send(host, peer, { tag: dataTag(id), ...limits() }));
     if (way !== 'direct') return;
     const answer = new Uint8Array(1);
-    await this.#second(() => this.#answers.recv(answer, peer, { tag: answerTag(id), ...limits() }));
+    await this.#second(async () => {
+      try {
+        await this.#answers.recv(answer, peer, { tag: answerTag(id), ...limits() });
+      } catch (error) {
+        if (!(error instanceof TimeoutError)) throw error;
+        const reason = `send: rank ${peer} did not take the message of rank ${this.#comm.rank} in time`;
+        throw new TimeoutError('TIMEOUT', reason, { ranks: [peer], cause: error });
+      }
+    });
     if (answer[0] === 0) return;
     peers.waitFor('taken', peer);
     if (isQueued) peers.beforeProgram();
@@ -143,8 +151,9 @@ export class PeerMessages<Buffer> {
       await call();
     } catch (error) {
       if (this.#failure !== undefined) throw this.#failure;
-      // All ranks find out about a death themselves.
-      if (error instanceof TcclError && error.code !== 'RANK_DIED') this.#comm.abort(error.message);
+      // The second communicator ends on another rank when the first one does there: what ended that is the reason.
+      if (error instanceof RemoteError) await this.#comm.barrier();
+      else this.#comm.abort(describeError(error));
       throw error;
     }
   }

@@ -162,7 +162,7 @@ export async function killed(comm, gpu, { driver }) {
  * Words of the ranks that are left when rank 1 is killed after calls that were queued, before it has done its part: nothing of
  * them waits for their streams, which never go on.
  */
-export async function killedQueued(comm, gpu, { driver }) {
+export async function killedQueued(comm, gpu, { driver, context }) {
   process.on('SIGTERM', () => undefined);
   const [x, y] = [await gpu.alloc(Float32Array, 100), await gpu.alloc(Float32Array, 100)];
   await gpu.allReduce(x);
@@ -179,7 +179,10 @@ export async function killedQueued(comm, gpu, { driver }) {
   z.free();
   await gpu.close();
   x.free();
-  return { said, hasEnded: driver.calls.has('cuEventDestroy_v2') };
+  const rest = await comm.recover();
+  const again = await saidBy(async () => (await openCuda(rest, { device: context.ordinal }, () => driver)).close());
+  await rest.close();
+  return { said, hasEnded: driver.calls.has('cuEventDestroy_v2'), again };
 }
 
 /** Results when rank 1's next call finds no other rank and ends the device's calls: work that was queued comes to its end. */
@@ -192,7 +195,11 @@ export async function endedQueued(comm, gpu, { driver }) {
   await comm.barrier();
   const said = await saidBy(call);
   let values;
-  for (let i = 0; i < 1000 && values === undefined; i++) values = await x.download().catch(() => undefined);
+  // The work ends when the other ranks have come to the end of theirs.
+  while (values === undefined) {
+    values = await x.download().catch(() => undefined);
+    await new Promise(setImmediate);
+  }
   await gpu.close();
   // Of the call that failed, some ranks may have done their part.
   return { said: said.split(':')[0], isRead: values?.every((value) => value === 3 || value === 9), opened: driver.left.opened };
@@ -355,6 +362,52 @@ export async function wrongMessages(comm, gpu, kit, how) {
 }
 
 /** Words of the ranks that are left when rank 1 is killed in a message, before its receiver or sender has come. */
+/** Words of a rank whose group goes through the host while another one dies. */
+export async function killedGroup(comm, gpu) {
+  process.on('SIGTERM', () => undefined);
+  const x = await gpu.alloc(Float32Array, 5000);
+  await comm.barrier();
+  if (comm.rank === 1) process.kill(process.pid, 'SIGKILL');
+  const said = await saidBy(() => gpu.group(() => void gpu.allReduce(x)));
+  await gpu.close();
+  return { said };
+}
+
+/** Words when memory in which calls put arrays of the program has to grow while the call before, which was queued, uses it. */
+export async function grown(comm, gpu, { context }) {
+  const out = new BigUint64Array(1);
+  const wrap = async (length) => {
+    context.run((driver) => context.check('cuMemAlloc', driver.cuMemAlloc_v2(out, 4 * length)));
+    const array = gpu.wrap({ pointer: out[0], bytes: 4 * length }, Int32Array);
+    await array.upload(new Int32Array(length).fill(1));
+    return array;
+  };
+  const arrays = [];
+  for (const length of [1000, 2000, 4000, 8000]) arrays.push(await wrap(length));
+  await comm.barrier();
+  await Promise.all(arrays.map((array) => gpu.allReduce(array, array, 'sum', { queued: true })));
+  const said = [];
+  for (const array of arrays)
+    said.push(await saidBy(async () => (await array.download()).forEach((v) => v === comm.nRanks || said.push(v))));
+  return said;
+}
+
+/** Words of a receive that its signal withdraws, and of a send that nobody receives in time; after the first, calls go on. */
+export async function withdrawn(comm, gpu) {
+  const x = await gpu.alloc(Float32Array, 5000);
+  const controller = new AbortController();
+  const said = [];
+  if (comm.rank === 1) {
+    const received = saidBy(() => gpu.recv(x, 0, { signal: controller.signal }));
+    controller.abort(new Error('no more'));
+    said.push(await received);
+  }
+  said.push(await saidBy(() => gpu.allReduce(x)));
+  if (comm.rank === 0) said.push(await saidBy(() => gpu.send(x, 1, { timeoutMs: 50 })));
+  await comm.barrier().catch(() => undefined);
+  return said;
+}
+
 export async function killedMessage(comm, gpu) {
   process.on('SIGTERM', () => undefined);
   const x = await gpu.alloc(Float32Array, 5000);

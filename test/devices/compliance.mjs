@@ -134,7 +134,32 @@ export async function others(comm, gpu) {
   const empty = await gpu.alloc(Float32Array, 0);
   await gpu.allReduce(empty);
   for (const array of [x, y, z, empty]) array.free();
-  return { received, grouped, own, limited };
+  return { received, grouped, own, limited, order: await order(make, gpu, left, right) };
+}
+
+/** Numbers of messages that are sent and received without `await` between them, some in groups, in the order of the receives. */
+async function order(make, gpu, left, right) {
+  const sent = await Promise.all(Array.from({ length: 8 }, (_, number) => make(number, number === 0 ? 50_000 : 2000)));
+  const received = await Promise.all(sent.map(({ length }) => make(-1, length)));
+  const grouped = (call, from) =>
+    gpu.group(() => {
+      for (const number of [from, from + 1]) void call(number);
+    });
+  const send = (number) => gpu.send(sent[number], right);
+  const recv = (number) => gpu.recv(received[number], left);
+  await Promise.all([
+    send(0),
+    grouped(send, 1),
+    ...[3, 4, 5, 6, 7].map(send),
+    recv(0),
+    recv(1),
+    grouped(recv, 2),
+    ...[4, 5, 6, 7].map(recv),
+  ]);
+  const values = [];
+  for (const array of received) values.push((await array.download()).at(-1));
+  for (const array of [...sent, ...received]) array.free();
+  return values;
 }
 
 /**

@@ -35,5 +35,5 @@ export function othersOf(rank: number, nRanks: number): object {
   const left = (rank + nRanks - 1) % nRanks;
   const own = Array.from({ length: nRanks }, (_, i) => i).reduce((lower, higher) => lower * 10 + higher);
   const sum = (nRanks * (nRanks - 1)) / 2;
-  return { received: left, grouped: [left, left, sum], own, limited: sum };
+  return { received: left, grouped: [left, left, sum], own, limited: sum, order: [0, 1, 2, 3, 4, 5, 6, 7] };
 }

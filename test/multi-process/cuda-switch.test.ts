@@ -91,7 +91,7 @@ describe('GPUs on a switch', () => {
   it.each([
     ['killed', { again: expect.stringMatching(/^RANK_DIED/) as string, values: 'nothing', opened: 0, stays: true }],
     // Kernels that wait for it give up, so that streams go on.
-    ['killedQueued', { hasEnded: true }],
+    ['killedQueued', { hasEnded: true, again: 'nothing' }],
   ])('a rank that is killed in a call ends kernels that wait for it: %s', (check, others) => {
     const words = ['dist/cli/main.js', 'run', '-n', '3', '--grace', '20', '--', 'node', `${folder}/rank.mjs`, fake, check];
     const { stdout } = spawnSync(process.execPath, words, {

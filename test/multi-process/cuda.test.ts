@@ -230,8 +230,24 @@ describe('GPUs that reach each other', () => {
   });
 
   it.each(['one', 'each'] as const)('a rank that is killed after a queued call blocks no other one, with %s', (gpus) => {
-    const each = { said: [died, died, died, died], hasEnded: false };
+    const again = expect.stringMatching(/^(?:DEVICE_LOST: cuda: work that was queued on GPU|ABORTED: )/) as string;
+    const each = { said: [died, died, died, died], hasEnded: false, again };
     expect(left(gpus, 'killedQueued')).toEqual([each, each]);
+  });
+
+  it('a rank that is killed ends groups that go through the host', () => {
+    expect(left('each', 'killedGroup')).toEqual([{ said: died }, { said: died }]);
+  });
+
+  it('memory for arrays of the program grows while a queued call uses it', () => {
+    for (const gpus of ['one', 'each'] as const)
+      expect(runPeers(3, gpus, 'grown')).toEqual(forEach(3, () => ['nothing', 'nothing', 'nothing', 'nothing']));
+  });
+
+  it('a signal withdraws a receive alone; a send that nobody receives says so', () => {
+    const [sender, receiver] = runPeers(2, 'each', 'withdrawn') as [string[], string[]];
+    expect(sender).toEqual(['nothing', 'TIMEOUT: send: rank 1 did not take the message of rank 0 in time']);
+    expect(receiver).toEqual([expect.stringContaining('no more'), 'nothing']);
   });
 
   it('a rank that is killed ends messages to it and from it', () => {
