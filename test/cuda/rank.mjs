@@ -3,6 +3,7 @@
 // process has GPUs alone.
 import { pathToFileURL } from 'node:url';
 import { CudaContext } from '../../dist/runtime/device/cuda/context.js';
+import { loadLibc } from '../../dist/runtime/device/libc.js';
 import { openCuda } from '../../dist/cuda/open.js';
 import { init } from '../../dist/index.js';
 import * as compliance from '../devices/compliance.mjs';
@@ -20,6 +21,7 @@ export async function check(comm, fake, name, how) {
   if (name === 'opening') return own.opening(comm, FakeDriver);
   const gpus = process.env.FAKE_GPUS;
   const shared = gpus && { machine: new FakeMachine(await sharedMachine(comm, MACHINE_BYTES)) };
+  if (shared) shared.machine.makeFile = (bytes) => loadLibc().libc.createMemoryFile('fake-gpu', bytes);
   const isPeer = how === 'apart' ? () => false : undefined;
   const devices = Math.max(2, comm.nRanks);
   const driver = new FakeDriver({

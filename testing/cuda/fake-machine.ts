@@ -1,3 +1,6 @@
+import { mkdtempSync, openSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { FakeHost } from './fake-host.js';
 import { DeviceMemory, makeRegion, OFFSET_BITS, type Place, type Region } from '../ptx/memory.js';
 
@@ -75,6 +78,9 @@ export class FakeMachine {
   /** Memory of objects, which has one region under all its addresses. */
   readonly #ofObjects = new Map<number, Region>();
   readonly #pid: number;
+
+  /** Makes a file without a name, which its user closes. Node.js must not know of it in a thread: it closes the number, too. */
+  makeFile: (bytes: number) => number = makeUnnamedFile;
 
   /**
    * @param memory MACHINE_BYTES bytes that processes share; without it, the machine is this object's alone
@@ -498,4 +504,11 @@ export class FakeMemory extends DeviceMemory {
     if (region === undefined) return super.atWords(low, high);
     return { region, offset: (high & (2 ** (OFFSET_BITS - 32) - 1)) * 2 ** 32 + low };
   }
+}
+
+function makeUnnamedFile(): number {
+  const folder = mkdtempSync(join(tmpdir(), 'tccl-fake-gpu-'));
+  const fd = openSync(join(folder, 'file'), 'w+');
+  rmSync(folder, { recursive: true });
+  return fd;
 }

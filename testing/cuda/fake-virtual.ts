@@ -1,6 +1,4 @@
-import { mkdtempSync, openSync, readSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readSync, writeSync } from 'node:fs';
 import {
   FILE_DESCRIPTOR,
   memoryAccess,
@@ -93,7 +91,7 @@ export function ofVirtualMemory(parts: VirtualParts): Pick<Driver, Names> {
     },
     cuMemExportToShareableHandle: (out, handle, kind, flags) => {
       const object = objectOf(handle);
-      return object === undefined || kind !== FILE_DESCRIPTOR || flags !== 0n ? 1 : put(out, descriptorOf(object));
+      return object === undefined || kind !== FILE_DESCRIPTOR || flags !== 0n ? 1 : put(out, descriptorOf(machine, object));
     },
     cuMemImportFromShareableHandle: (out, fd, kind) => {
       const object = kind === FILE_DESCRIPTOR ? objectIn(Number(fd)) : undefined;
@@ -171,21 +169,20 @@ export function ofVirtualMemory(parts: VirtualParts): Pick<Driver, Names> {
 
 const MARK = 'object of the fake driver ';
 
-/** A descriptor that another process may get: a file without a name that has the number of the object. */
-function descriptorOf(object: number): number {
-  const folder = mkdtempSync(join(tmpdir(), 'tccl-fake-gpu-'));
-  const path = join(folder, 'object');
-  writeFileSync(path, `${MARK}${object}`);
-  const fd = openSync(path, 'r');
-  rmSync(folder, { recursive: true });
+const FILE_BYTES = 64;
+
+/** A descriptor that another process may get, of a file that has the number of the object. */
+function descriptorOf(machine: FakeMachine, object: number): number {
+  const fd = machine.makeFile(FILE_BYTES);
+  writeSync(fd, `${MARK}${object}`, 0);
   return fd;
 }
 
 function objectIn(fd: number): number | undefined {
-  const bytes = new Uint8Array(64);
+  const bytes = new Uint8Array(FILE_BYTES);
   try {
     const text = new TextDecoder().decode(bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, 0)));
-    return text.startsWith(MARK) ? Number(text.slice(MARK.length)) : undefined;
+    return text.startsWith(MARK) ? Number(text.slice(MARK.length).replaceAll('\0', '')) : undefined;
   } catch {
     return undefined;
   }
