@@ -5,6 +5,7 @@ import { transferMismatch } from '../runtime/messages/p2p-transfer.js';
 import { describeError, RemoteError, type TcclError, TimeoutError } from '../errors.js';
 import type { DeviceMemory, DevicePeers, Part } from './memory.js';
 import { copied } from './pipeline.js';
+import { Turns, type Side } from './turns.js';
 
 /** Messages of at most so many bytes travel in their header: as on the host, they do not wait for the receiver. */
 const INLINE_BYTES = 4096;
@@ -50,8 +51,7 @@ export class PeerMessages<Buffer> {
   readonly #peers: DevicePeers<Buffer>;
   #failure: TcclError | undefined;
   #nextId = 0;
-  /** Resolve when the headers so far are on their way. */
-  readonly #begun: Record<'send' | 'recv', Promise<unknown>> = { send: Promise.resolve(), recv: Promise.resolve() };
+  readonly #turns = new Turns();
 
   constructor(comm: Communicator, answers: Communicator, memory: DeviceMemory<Buffer>, peers: DevicePeers<Buffer>) {
     this.#comm = comm;
@@ -82,9 +82,7 @@ export class PeerMessages<Buffer> {
       if (!isQueued) await this.#reached();
     };
     const header = way === 'inline' ? bytes : bytes.subarray(0, bytes.length - inline.length);
-    await (
-      await this.#inOrder('send', prepare(), () => this.#comm.send(header, peer, { ...tag, ...limits() }))
-    ).ended;
+    await this.#inOrder('send', prepare(), () => this.#comm.send(header, peer, { ...tag, ...limits() }));
     if (way === 'host') await this.#second(() => this.#answers.send(host, peer, { tag: dataTag(id), ...limits() }));
     if (way !== 'direct') return;
     const answer = new Uint8Array(1);
@@ -107,9 +105,7 @@ export class PeerMessages<Buffer> {
     const peers = this.#peers;
     const { bytes, numbers, handle, inline } = headerOf(peers.handleBytes, INLINE_BYTES);
     const post = (): Promise<unknown> => this.#comm.recv(bytes, peer, { atMost: true, ...tag, ...limits() });
-    await (
-      await this.#inOrder('recv', ready, post)
-    ).ended;
+    await this.#inOrder('recv', ready, post);
     const [id = 0, way, typeCode = 0, sent = 0, isSenderQueued, offset = 0] = numbers;
     if (typeCode !== type.code || sent !== count) {
       const error = transferMismatch(peer, typeCode, sent, this.#comm.rank, { type, count, atMost: false });
@@ -137,12 +133,15 @@ export class PeerMessages<Buffer> {
     await this.#answers.close();
   }
 
-  /** Begins the host's call of a header: after those of calls before, which match in this order. */
-  #inOrder(side: 'send' | 'recv', prepared: Promise<void>, begin: () => Promise<unknown>): Promise<{ ended: Promise<unknown> }> {
-    prepared.catch(() => undefined);
-    const begun = this.#begun[side].then(() => prepared).then(() => ({ ended: begin() }));
-    this.#begun[side] = begun.catch(() => undefined);
-    return begun;
+  /** Makes the host's call of a header when it is prepared, and after those of calls before, which match in this order. */
+  async #inOrder(side: Side, prepared: Promise<void>, call: () => Promise<unknown>): Promise<void> {
+    const turn = this.#turns.take([side]);
+    try {
+      await prepared;
+      await turn.begin(call);
+    } finally {
+      turn.giveUp();
+    }
   }
 
   /** Makes a call of the second communicator, which ends with the first one, and ends it. */
