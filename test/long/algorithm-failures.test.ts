@@ -89,6 +89,15 @@ for (const [medium, form] of [
   });
 }
 
+test.each(['sync', 'promise'])('a call that begins after a failure is known is named in its error (%s)', async (form) => {
+  const { records, stderr } = await runRanks(3, 'failures.mjs', ['countKnown', form], {
+    env: media['shared memory'],
+    flags: grace,
+  });
+  expect(records, stderr).toHaveLength(3);
+  for (const record of records) expect(record['message']).toMatch(/^allReduce(Sync)?: rank \d called .* where rank \d called /);
+});
+
 test.each(['count', 'countLarge', 'type', 'operator'])(
   `ranks whose calls differ in %s get an error (multicast)`,
   async (scenario) => {

@@ -83,3 +83,8 @@ test('a rank found dead in a child ends the parent too, before its next call can
     { rank: 2, where: 'parent', code: 'RANK_DIED', about: 0 },
   ]);
 });
+
+test('a rank that exits because of another one is not taken for the cause', async () => {
+  const { records, stderr } = await runRanks(3, 'exit-after-news.mjs', [], { env: sockets, flags });
+  expect(records, stderr).toEqual([{ code: 'ABORTED', about: 2 }]);
+});

@@ -644,7 +644,7 @@ export class Communicator extends MessageCalls {
   }
 
   #refuse(call: string): never {
-    const failure = this.#life.refusal();
+    const failure = this.#life.refusal(call);
     if (failure !== undefined) throw addCallerFrames(failure);
     throw addCallerFrames(
       new InvalidUsageError('CLOSED', `${call}: rank ${this.rank} has closed the communicator`, { rank: this.rank }),

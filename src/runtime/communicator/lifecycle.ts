@@ -87,10 +87,10 @@ export class Lifecycle {
    * The reason for which a call is refused; undefined if this rank has closed the communicator before. If another rank has failed
    * and no call is pending, the communicator ends.
    */
-  refusal(): TcclError | undefined {
+  refusal(call: string): TcclError | undefined {
     const news = this.isClosing ? undefined : this.#news.reason;
     if (this.ending.reason !== undefined || news === undefined) return this.ending.reason;
-    return this.#isPending ? news : this.fail(news);
+    return this.#isPending ? news : this.fail(news, call);
   }
 
   get #isPending(): boolean {
@@ -248,6 +248,9 @@ export class Lifecycle {
   readonly #exit = (exitCode: number): void => {
     if (exitCode !== 0) return;
     const { team, engine, bootstrap } = this.#parts;
+    // Else others may hear of this exit before the failure that it follows, and name this rank.
+    const news = this.#news.reason;
+    if (news !== undefined) this.#end(news);
     team.segment.ranks.setState(rankStates.closed);
     if (this.ending.reason !== undefined) return;
     team.leave();
