@@ -7,8 +7,6 @@ import type { MeetingCall } from '../algorithms/call.js';
 import type { CallRecorder } from '../device/board.js';
 import type { Team } from '../device/team.js';
 import { InvalidArgumentError, namingCall, ofCall, TcclError, TimeoutError } from '../../errors.js';
-import { died } from '../failure/reasons.js';
-import { unpackReason } from '../failure/transfer.js';
 import { withCallerFrames } from '../caller-stack.js';
 import { reasonText } from '../messages/timed-call.js';
 import { cutOff, OutOfBandWait, TimeLimit, whileOthersCan, type Elsewhere } from './out-of-band-wait.js';
@@ -81,7 +79,7 @@ export class OutOfBandCalls {
           throw error;
         }
         if (isOfCallOnly(error)) throw ofCall(error, name);
-        throw fail(this.#recordedFailure() ?? error, name);
+        throw fail(this.#parts.team.recordedFailure() ?? error, name);
       }
     });
   }
@@ -179,21 +177,13 @@ export class OutOfBandCalls {
     return this.#last;
   }
 
-  /** Error with which a rank of this host ended the communicator; it may be known here before the network reports it. */
-  #recordedFailure(): Error | undefined {
-    const { team, bootstrap } = this.#parts;
-    const words = team.recordedFailure();
-    return words === undefined ? undefined : unpackReason(words, bootstrap.rank);
-  }
-
   /** Throws if a rank can take part no longer. */
   #checkPresence(): void {
     const { team, bootstrap, checkAlive } = this.#parts;
     checkAlive();
     // A rank that already has the failed rank's data now waits for ranks that lack them.
     if (bootstrap.failure !== undefined) throw bootstrap.failure;
-    const dead = team.findDead();
-    if (dead >= 0) throw died(bootstrap.localRanks[dead] ?? dead);
+    team.checkMembers(bootstrap.localRanks);
   }
 }
 

@@ -3,6 +3,9 @@ import type { Segment } from './segment.js';
 import { ABORT, FAILURE, headerBytes, LEFT, LINE, REPORT, teamBytes } from './team-layout.js';
 import { WaitWords, type WaitReport } from './wait-report.js';
 import { defined } from '../../defined.js';
+import type { TcclError } from '../../errors.js';
+import { died } from '../failure/reasons.js';
+import { unpackPacked } from '../failure/transfer.js';
 
 /** States in a member's line. */
 const STAYS = 0;
@@ -127,11 +130,11 @@ export class Team {
     Atomics.store(this.#words, length, words.length);
   }
 
-  /** The error that a rank stored before it ended the communicator, if any. */
-  recordedFailure(): Uint8Array | undefined {
+  /** The error that a rank stored before it ended the communicator, if any; the bootstrap network may report it later. */
+  recordedFailure(): TcclError | undefined {
     const length = Atomics.load(this.#words, FAILURE / 4);
     if (length <= 0) return undefined;
-    return new Uint8Array(this.segment.buffer, this.#header + FAILURE + 64, length).slice();
+    return unpackPacked(new Uint8Array(this.segment.buffer, this.#header + FAILURE + 64, length));
   }
 
   /** Address of the mailbox from one member to another, or 0. */
@@ -148,15 +151,16 @@ export class Team {
     return this.#hasDeparted(localRank) || this.segment.ranks.isDead(defined(this.members[localRank]));
   }
 
-  /** A member whose process or thread has ended without leaving, or -1. */
-  findDead(): number {
-    for (let rank = 0; rank < this.nLocalRanks; rank++) {
-      if (!this.#hasDeparted(rank) && this.segment.ranks.isDead(defined(this.members[rank]))) {
-        // It may have left in order between the two reads.
-        if (!this.#hasDeparted(rank)) return rank;
-      }
+  /**
+   * Throws `RANK_DIED` if the process or thread of a member has ended without leaving.
+   * @param ranks the rank of each member
+   */
+  checkMembers(ranks: readonly number[]): void {
+    for (let local = 0; local < this.nLocalRanks; local++) {
+      if (this.#hasDeparted(local) || !this.segment.ranks.isDead(defined(this.members[local]))) continue;
+      // It may have left in order between the two reads.
+      if (!this.#hasDeparted(local)) throw died(defined(ranks[local]));
     }
-    return -1;
   }
 
   /** Allocates memory of this rank's heap for the communicator; others may use it until all have left, when it is freed. */

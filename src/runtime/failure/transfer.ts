@@ -94,7 +94,16 @@ export function packReason(error: Error): Uint8Array {
 
 /** The error that rank `peer` packed. An error of another class than tccl's becomes a RemoteError `ABORTED`. */
 export function unpackReason(bytes: Uint8Array, peer: number): TcclError {
-  const reason = JSON.parse(new TextDecoder().decode(bytes.slice())) as TransferredError;
+  const reason = parse(bytes);
   if (reason.name === '') return new RemoteError('ABORTED', `rank ${peer} gave up: ${reason.message}`, { rank: peer });
   return unpackError(reason);
+}
+
+/** The error of tccl's own that a rank packed. */
+export function unpackPacked(bytes: Uint8Array): TcclError {
+  return unpackError(parse(bytes));
+}
+
+function parse(bytes: Uint8Array): TransferredError {
+  return JSON.parse(new TextDecoder().decode(bytes.slice())) as TransferredError;
 }

@@ -3,8 +3,9 @@ import type { CallRecorder } from '../device/board.js';
 import type { Libc } from '../device/libc.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { TcclError } from '../../errors.js';
-import { closedThere, died } from '../failure/reasons.js';
-import { packReason, unpackReason } from '../failure/transfer.js';
+import { closedThere } from '../failure/reasons.js';
+import { defined } from '../../defined.js';
+import { packReason } from '../failure/transfer.js';
 import type { Observe } from '../algorithms/operation.js';
 import { ANY_SOURCE } from '../algorithms/activity.js';
 import type { WakeSources } from '../progress/parking.js';
@@ -301,9 +302,8 @@ export class PointToPoint {
     const { team, bootstrap } = this.#options;
     this.throwRecordedFailure();
     const abort = team.abort();
-    if (abort?.reason === 'closed') throw closedThere(bootstrap.localRanks[abort.localRank] ?? abort.localRank);
-    const dead = team.findDead();
-    if (dead >= 0) throw died(bootstrap.localRanks[dead] ?? dead);
+    if (abort?.reason === 'closed') throw closedThere(defined(bootstrap.localRanks[abort.localRank]));
+    team.checkMembers(bootstrap.localRanks);
     this.checkSockets();
     for (const peer of [...this.inFlight.peers]) {
       const link = peer.inlet ?? peer.outlet;
@@ -339,13 +339,12 @@ export class PointToPoint {
 
   /** The error with which another rank of this host ended the communicator, if there is one. */
   recordedFailure(): Error | undefined {
-    const words = this.#options.team.recordedFailure();
-    return words === undefined ? undefined : unpackReason(words, this.#options.bootstrap.rank);
+    return this.#options.team.recordedFailure();
   }
 
   throwRecordedFailure(): void {
-    const words = this.recordedFailure();
-    if (words !== undefined) throw words;
+    const failure = this.recordedFailure();
+    if (failure !== undefined) throw failure;
   }
 
   /** Ends immediately: reports the reason to connected ranks and to the owners of transfers in flight. */

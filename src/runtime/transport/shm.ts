@@ -1,6 +1,5 @@
 import type { Team } from '../device/team.js';
 import { InternalError } from '../../errors.js';
-import { died } from '../failure/reasons.js';
 import {
   decodeInfo,
   encodeInfo,
@@ -112,8 +111,7 @@ export class ShmTransport implements Transport {
     const { team, localRanks } = this.#options;
     const local = localRanks.indexOf(peer);
     return () => {
-      const dead = team.findDead();
-      if (dead >= 0) throw died(localRanks[dead] ?? dead);
+      team.checkMembers(localRanks);
       return team.hasLeft(local);
     };
   }

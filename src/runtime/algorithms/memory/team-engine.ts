@@ -8,7 +8,6 @@ import type { AbortReason, Team } from '../../device/team.js';
 import { RemoteError, type TcclError } from '../../../errors.js';
 import { defined } from '../../../defined.js';
 import { closedTooEarly, died } from '../../failure/reasons.js';
-import { unpackReason } from '../../failure/transfer.js';
 import { PARK_AFTER_MS } from '../../progress/backoff.js';
 import type { WakeSources } from '../../progress/parking.js';
 
@@ -48,8 +47,7 @@ export abstract class TeamEngine implements Engine {
   check(): void {
     const abort = this.team.abort();
     if (abort !== undefined) throw this.#error(abort.reason, abort.localRank);
-    const dead = this.team.findDead();
-    if (dead >= 0) throw this.#error('died', dead);
+    this.team.checkMembers(this.localRanks);
     const left = this.leaver();
     if (left !== undefined) throw this.#error('closed', left);
   }
@@ -73,13 +71,12 @@ export abstract class TeamEngine implements Engine {
   /** Error for a failure that a member had, or caused, as the team's abort word reports it. */
   #error(reason: AbortReason, localRank: number): TcclError {
     if (reason === 'mismatch') return this.mismatch();
-    const rank = this.localRanks[localRank] ?? localRank;
+    const rank = defined(this.localRanks[localRank]);
     if (reason === 'closed') return closedTooEarly(rank);
     if (reason === 'died' || reason === 'none') return died(rank);
     // Written before the abort word was raised.
-    const words = this.team.recordedFailure();
-    if (words !== undefined) return unpackReason(words, rank);
-    return new RemoteError('ABORTED', `rank ${rank} failed and ended the communicator; its own error says why`, { rank });
+    const text = `rank ${rank} failed and ended the communicator; its own error says why`;
+    return this.team.recordedFailure() ?? new RemoteError('ABORTED', text, { rank });
   }
 }
 

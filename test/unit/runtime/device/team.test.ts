@@ -40,13 +40,14 @@ test('an abort of a team that all members have left does not touch its memory, w
 
 test('a member that exited without leaving is found; one that left first, and one of another team, are not', () => {
   const { memory, teams: all } = teams(4);
-  expect(all[0]!.findDead()).toBe(-1);
+  const ranks = [5, 6, 7, 9];
+  all[0]!.checkMembers(ranks);
   all[2]!.leave();
   markDead(memory, 2);
   expect(all[0]!.hasLeft(2)).toBe(true);
-  expect(all[0]!.findDead()).toBe(-1);
+  all[0]!.checkMembers(ranks);
   markDead(memory, 3);
-  expect(all[0]!.findDead()).toBe(3);
+  expect(() => all[0]!.checkMembers(ranks)).toThrow(expect.objectContaining({ code: 'RANK_DIED', rank: 9 }));
 });
 
 test('two teams on one segment have separate operations in flight', () => {
