@@ -366,6 +366,17 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
       recovers: false,
     },
   ],
+  [
+    'the world did not let a rank whose last call is the first of a group of others be named as closed',
+    {
+      seed: 4_002_422,
+      nRanks: 2,
+      hosts: 1,
+      calls: [{ kind: 'group', count: 40_000, pauseMs: 0 }],
+      faults: [{ kind: 'odd call', rank: 0, call: 0, makes: 'allReduce' }],
+      recovers: false,
+    },
+  ],
 ];
 
 it('warns of nothing where many ranks agree after a death', async () => {
