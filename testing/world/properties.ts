@@ -70,7 +70,10 @@ function isCause(job: Job, fault: Fault, rank: number, { code, text, ranks }: Ou
       return code === 'RANK_DIED' && text.includes(`rank ${fault.rank}`);
     case 'odd call': {
       const [odd, ...rest] = job.calls.slice(fault.call);
-      if (odd?.kind !== 'ring' && fault.makes !== 'ring') return code === 'CALL_MISMATCH';
+      const both = new Set([odd?.kind, fault.makes]);
+      // The group's first call is that all-reduce: the ranks differ in the next one, and where there is none, one closes.
+      if (both.has('group') && both.has('allReduce') && rest.length === 0) return code === 'CLOSED' || code === 'CALL_MISMATCH';
+      if (!both.has('ring')) return code === 'CALL_MISMATCH';
       // A message does not meet a collective: the ranks wait for one another, and one that has its last messages closes.
       return code === 'CALL_MISMATCH' || isLimit || (code === 'CLOSED' && rest.every(({ kind }) => kind === 'ring'));
     }
