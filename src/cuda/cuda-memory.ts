@@ -61,16 +61,24 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
     this.#closeContext();
   }
 
-  sizeOf(buffer: CudaBuffer, call: string): number {
+  sizeOf(buffer: CudaBuffer, call: string, elementBytes: number): number {
     const given = buffer as Partial<CudaBuffer> | null | undefined;
-    if (typeof given?.pointer !== 'bigint' || !Number.isSafeInteger(given.bytes)) {
+    const { pointer, bytes = -1 } = given ?? {};
+    const isAddress = typeof pointer === 'bigint' && pointer === BigInt.asUintN(64, pointer);
+    if (!isAddress || !Number.isSafeInteger(bytes) || bytes < 0) {
       throw new InvalidArgumentError(
         'ARGUMENT_TYPE',
         `${call}: pass memory as { pointer: 0x7f0000000000n, bytes: 4096 }, not ${describeValue(buffer)}`,
       );
     }
     this.#checkPlace(buffer, call);
-    return buffer.bytes;
+    if (pointer % BigInt(elementBytes) !== 0n) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `${call}: elements of ${elementBytes} bytes begin at multiples of ${elementBytes}, and 0x${pointer.toString(16)} is none; pass a copy`,
+      );
+    }
+    return bytes;
   }
 
   check(buffers: readonly CudaBuffer[], call: string): Promise<void> {
@@ -152,6 +160,8 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
   }
 
   #checkPlace({ pointer, bytes }: CudaBuffer, call: string): void {
+    // Libraries give tensors without elements the address 0.
+    if (bytes === 0) return;
     const facts = this.context.factsOf(pointer);
     const address = `0x${pointer.toString(16)}`;
     if (facts === undefined) {

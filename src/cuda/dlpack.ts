@@ -18,7 +18,7 @@ export interface DlpackTensor {
 }
 
 /** `kDLCUDA`, and `kDLCUDAManaged`. */
-const cudaKinds: readonly number[] = [2, 13];
+const cudaKinds: readonly unknown[] = [2, 13];
 
 /** Classes of arrays by `DLDataTypeCode` and bits. float16, bfloat16 and float8 are kept as their bits. */
 const classes: ReadonlyMap<string, NumericArrayConstructor<TypedArray>> = new Map<string, NumericArrayConstructor<TypedArray>>([
@@ -51,19 +51,22 @@ export function placeOf(
   const given = tensor as Partial<DlpackTensor> | null | undefined;
   if (typeof given !== 'object' || given === null) return wrong(`pass the fields of a DLTensor, not ${describeValue(tensor)}`);
   const { data, device, dtype, shape, strides, byteOffset = 0 } = given;
-  if (typeof data !== 'bigint' && !Number.isSafeInteger(data)) return wrong(`data is an address, not ${describeValue(data)}`);
   const isWhole = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+  const isAddress = typeof data === 'bigint' ? data === BigInt.asUintN(64, data) : isWhole(data);
+  if (!isAddress) return wrong(`data is an address, not ${describeValue(data)}`);
   if (!Array.isArray(shape) || !shape.every(isWhole)) return wrong('shape is a list of whole numbers', 'ARGUMENT_RANGE');
   if (!isWhole(byteOffset)) return wrong(`byteOffset is a whole number, not ${describeValue(byteOffset)}`, 'ARGUMENT_RANGE');
-  const [kind = -1, id] = device ?? [];
-  if (!cudaKinds.includes(kind)) return wrong(`device is [2, number] for a GPU of CUDA, not ${JSON.stringify(device)}`);
-  if (id !== ordinal) return wrong(`the tensor is on GPU ${id}, and this device is GPU ${ordinal}`);
+  const [kind, id] = Array.isArray(device) ? (device as readonly unknown[]) : [];
+  if (!cudaKinds.includes(kind)) return wrong(`device is [2, number] for a GPU of CUDA, not ${textOf(device)}`);
+  if (id !== ordinal) return wrong(`the tensor is on GPU ${textOf(id)}, and this device is GPU ${ordinal}`);
   const type = dtype?.lanes === 1 ? classes.get(`${dtype.code} ${dtype.bits}`) : undefined;
-  if (type === undefined) return wrong(`no typed array has elements of the type ${JSON.stringify(dtype)}`);
+  if (type === undefined) return wrong(`no typed array has elements of the type ${textOf(dtype)}`);
   const length = (shape as readonly number[]).reduce((product, size) => product * size, 1);
+  const bytes = length * type.BYTES_PER_ELEMENT;
+  if (!Number.isSafeInteger(bytes)) return wrong(`no memory has the bytes of a shape of ${textOf(shape)}`, 'ARGUMENT_RANGE');
   if (!isDense(shape as readonly number[], strides ?? undefined))
-    return wrong(`the tensor has gaps (strides ${JSON.stringify(strides)}); pass a contiguous copy`, 'ARGUMENT_RANGE');
-  return { pointer: BigInt(data as bigint | number) + BigInt(byteOffset), bytes: length * type.BYTES_PER_ELEMENT, type };
+    return wrong(`the tensor has gaps (strides ${textOf(strides)}); pass a contiguous copy`, 'ARGUMENT_RANGE');
+  return { pointer: BigInt(data as bigint | number) + BigInt(byteOffset), bytes, type };
 }
 
 /** True if rows follow each other without gaps, the last dimension in consecutive elements. */
@@ -76,4 +79,8 @@ function isDense(shape: readonly number[], strides: readonly number[] | undefine
     wanted *= size;
   }
   return true;
+}
+
+function textOf(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part));
 }

@@ -53,7 +53,7 @@ export class CudaDevice extends Device<CudaBuffer> {
    */
   fromPointer(tensor: DlpackTensor): DeviceArray<TypedArray, CudaBuffer> {
     const { type, ...buffer } = placeOf(tensor, this.#ordinal);
-    return this.wrap(buffer, type);
+    return this.wrapFor('fromPointer', buffer, type);
   }
 }
 

@@ -1,5 +1,6 @@
 import { checkCallOptions, checkRoot, timedOptionNames, type TimedCallOptions } from '../runtime/algorithms/arguments.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
+import { SCALAR_BYTES, writeScalar } from '../runtime/device/scalar.js';
 import {
   dataTypeOf,
   movedTypeOf,
@@ -12,7 +13,7 @@ import {
   type TypedArray,
 } from '../runtime/device/types.js';
 import { describeValue } from '../describe-value.js';
-import { isOwnOperator, type OwnOperator } from '../runtime/operators/operator.js';
+import { checkFurther, checkOwnOperator, isOwnOperator, type OwnOperator } from '../runtime/operators/operator.js';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 import type { DeviceArray } from './device-array.js';
 import type { Part } from './memory.js';
@@ -170,6 +171,7 @@ export class Collective<Buffer> {
         `${name}: ${one.length} elements are not a multiple of ${nRanks}, the number of ranks; pass an array (or slice) of that length`,
       );
     }
+    if (of.combines) checkOperator(name, operator, this.type, count);
     const size = one.type.BYTES_PER_ELEMENT;
     if (parts(of.send) * parts(of.recv) > 1 && (count * size) % alignment !== 0) {
       throw new InvalidArgumentError(
@@ -291,6 +293,13 @@ export class Collective<Buffer> {
 export function checkQueued(call: string, queued: unknown): void {
   if (queued === undefined || typeof queued === 'boolean') return;
   throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: queued is true or false, not ${describeValue(queued)}`);
+}
+
+/** Throws what the host's call would throw, when other ranks may wait in it for this one. */
+function checkOperator(call: string, operator: Arguments<unknown>['operator'], type: DataType, count: number): void {
+  if (isOwnOperator(operator)) checkOwnOperator(call, operator, count);
+  else if (typeof operator === 'object') writeScalar(type, operator.premulSum, new ArrayBuffer(SCALAR_BYTES), 0);
+  else checkFurther(call, operator, type, [count]);
 }
 
 function missing(call: string, what: string): InvalidArgumentError {

@@ -1,12 +1,15 @@
 import {
   checkCallOptions,
+  checkLimits,
   checkPeer,
+  checkTag,
   timedOptionNames,
   type CallLimits,
   type TagOption,
   type TimedCallOptions,
 } from '../runtime/algorithms/arguments.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
+import { checkBody } from '../runtime/communicator/group.js';
 import { misplaced } from '../runtime/communicator/misplaced.js';
 import { closeAtEndOfBlock, type PlatformAsyncDisposable } from '../runtime/platform/declarations.js';
 import {
@@ -17,6 +20,7 @@ import {
   type ReductionOperator,
   type TypedArray,
 } from '../runtime/device/types.js';
+import { isTimed, limitedInGroup } from '../runtime/messages/timed-call.js';
 import type { OwnOperator } from '../runtime/operators/operator.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, ofCall, RemoteError, SystemError, TcclError } from '../errors.js';
@@ -41,6 +45,8 @@ import { Turns, type Side } from './turns.js';
 export interface DeviceMessageOptions extends TimedCallOptions, TagOption, QueuedOption {}
 
 const messageOptionNames: readonly (keyof DeviceMessageOptions)[] = [...timedOptionNames, 'tag', 'queued'];
+
+type Arrays<Buffer> = readonly DeviceArray<TypedArray, Buffer>[];
 
 type Operator<T extends TypedArray> = T extends NumericArray ? ReductionOperator | OwnOperator<T> : never;
 
@@ -130,6 +136,8 @@ export class Device<Buffer> {
     if (!(Number.isSafeInteger(length) && length >= 0))
       throw new InvalidArgumentError('ARGUMENT_RANGE', `alloc: length is a whole number, not ${describeValue(length)}`);
     const bytes = length * type.BYTES_PER_ELEMENT;
+    if (!Number.isSafeInteger(bytes))
+      throw new InvalidArgumentError('ARGUMENT_RANGE', `alloc: no memory has the bytes of ${length} elements of ${type.name}`);
     this.#checkAligned('alloc', bytes, `${length} elements of ${type.name}`);
     const buffer = await this.#memory.allocate(bytes);
     const release = (): void => this.#memory.release(buffer);
@@ -142,15 +150,24 @@ export class Device<Buffer> {
    * @throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`
    */
   wrap<T extends TypedArray>(buffer: Buffer, type: NumericArrayConstructor<T>): DeviceArray<T, Buffer> {
-    this.#checkUsable('wrap');
-    const bytes = this.#memory.sizeOf(buffer, 'wrap');
-    checkClass('wrap', type);
-    this.#checkAligned('wrap', bytes, 'the buffer');
+    return this.wrapFor('wrap', buffer, type);
+  }
+
+  /** @internal {@link wrap} for a call of another name. */
+  protected wrapFor<T extends TypedArray>(
+    call: string,
+    buffer: Buffer,
+    type: NumericArrayConstructor<T>,
+  ): DeviceArray<T, Buffer> {
+    this.#checkUsable(call);
+    checkClass(call, type);
+    const bytes = this.#memory.sizeOf(buffer, call, type.BYTES_PER_ELEMENT);
+    this.#checkAligned(call, bytes, 'the buffer');
     const length = bytes / type.BYTES_PER_ELEMENT;
     if (!Number.isInteger(length)) {
       throw new InvalidArgumentError(
         'ARGUMENT_RANGE',
-        `wrap: the buffer's ${bytes} bytes are no whole number of elements of ${type.name}, of ${type.BYTES_PER_ELEMENT} bytes each`,
+        `${call}: the buffer's ${bytes} bytes are no whole number of elements of ${type.name}, of ${type.BYTES_PER_ELEMENT} bytes each`,
       );
     }
     return new DeviceArray(this.#copies, { buffer, uses: 0, isFree: false, release: () => undefined }, type, 0, length, true);
@@ -253,27 +270,28 @@ export class Device<Buffer> {
    * @throws as the operations; nothing starts then
    */
   group(body: () => unknown, options?: CallLimits): Promise<void> {
-    if (this.#collected !== undefined) {
+    const outer = this.#collected;
+    if (outer !== undefined) {
+      checkGroup(body, options, true);
       body();
-      return this.#collected.result;
+      return outer.result;
     }
     let start: (run: Promise<void>) => void = () => undefined;
     const result = new Promise<void>((resolve) => (start = resolve));
     result.catch(() => undefined);
     const collected: Collected<Buffer> = (this.#collected = { collectives: [], messages: [], result });
     try {
-      const returned = body();
-      if (returned instanceof Promise)
-        throw new InvalidArgumentError('ARGUMENT_TYPE', 'group: pass a function that is not async and awaits nothing');
+      checkGroup(body, options, false);
+      body();
     } catch (error) {
-      const refused = Promise.reject(error);
-      start(refused);
-      return refused;
+      start(Promise.reject(error));
+      return result.then();
     } finally {
       this.#collected = undefined;
     }
     start(this.#runGroup(collected, options));
-    return result;
+    // The program may ignore the promises of operations, but not that of the group.
+    return result.then();
   }
 
   /** Waits for all calls, then releases what they use. Every rank calls it; arrays stay until they are freed. */
@@ -303,6 +321,7 @@ export class Device<Buffer> {
       if (elsewhere !== undefined) throw elsewhere;
       for (const array of [send, recv]) if (array !== null) this.#checkArray(name, array);
       const given = { send, recv, operator, root, options } as Arguments<Buffer>;
+      this.#checkLimited(name, options);
       const collective = new Collective(this.#comm, name, given, this.#memory.alignment);
       if (this.#collected === undefined) return this.#inTurn(() => this.#runCollective(collective, options), collective.arrays);
       this.#collected.collectives.push(collective);
@@ -321,6 +340,8 @@ export class Device<Buffer> {
       this.#checkArray(call, array);
       checkPeer(call, peer, this.nRanks);
       if (given !== undefined) checkCallOptions(call, given, messageOptionNames);
+      checkTag(call, given?.tag);
+      this.#checkLimited(call, given);
       const { queued, ...options } = given ?? {};
       checkQueued(call, queued);
       const Type = array.type as unknown as new (buffer: ArrayBufferLike, offset: number, length: number) => NumericArray;
@@ -390,28 +411,35 @@ export class Device<Buffer> {
     return this.#ending(name, () => this.#pipeline.inChunks([{ ...first, run }, ...limited], ready), signal);
   }
 
+  /** Messages begin now, collectives after the calls before: as alone, both match those of other ranks in the order of calls. */
   async #runGroup({ collectives, messages }: Collected<Buffer>, options: CallLimits | undefined): Promise<void> {
-    const arrays = [...messages.map(({ array }) => array), ...collectives.flatMap((collective) => collective.arrays)];
     const ofHost = messages.filter(({ direct }) => direct === undefined);
-    const sides = new Set(ofHost.map(({ call }) => call));
-    const steps = [...ofHost.map(({ step }) => step), ...collectives.map((collective) => collective.step())];
     // The calls reject as the group does.
     const join = (calls: () => Promise<unknown>): Promise<unknown> =>
       this.#comm.group(() => void calls().catch(() => undefined), options);
-    const run = async (): Promise<void> => {
-      const calls = messages.flatMap(({ direct }) => direct?.(options) ?? []);
-      if (steps.length > 0) calls.push(this.#together('group', steps, arrays, [...sides], join, options));
-      // Arrays are in use until all have ended.
-      for (const each of await Promise.allSettled(calls)) if (each.status === 'rejected') throw each.reason;
-    };
-    return collectives.length === 0 ? this.#beside(run, arrays) : this.#inTurn(run, arrays);
+    const together = (steps: readonly Step<Buffer>[], arrays: Arrays<Buffer>, sides: readonly Side[] = []): Promise<void> =>
+      this.#together('group', steps, arrays, sides, join, options);
+    const calls: Promise<void>[] = [];
+    for (const { array, direct } of messages) if (direct !== undefined) calls.push(this.#beside(() => direct(options), [array]));
+    if (ofHost.length > 0) {
+      const arrays = ofHost.map(({ array }) => array);
+      const sides = new Set(ofHost.map(({ call }) => call));
+      const steps = ofHost.map(({ step }) => step);
+      calls.push(this.#beside(() => together(steps, arrays, [...sides]), arrays));
+    }
+    if (collectives.length > 0) {
+      const arrays = collectives.flatMap((collective) => collective.arrays);
+      const steps = collectives.map((collective) => collective.step());
+      calls.push(this.#inTurn(() => together(steps, arrays), arrays));
+    }
+    for (const each of await Promise.allSettled(calls)) if (each.status === 'rejected') throw each.reason;
   }
 
   /** @param sides of the messages among the steps */
   #together(
     call: string,
     steps: readonly Step<Buffer>[],
-    arrays: readonly DeviceArray<TypedArray, Buffer>[],
+    arrays: Arrays<Buffer>,
     sides: readonly Side[],
     join: (calls: () => Promise<unknown>) => Promise<unknown>,
     options: CallLimits | undefined,
@@ -442,14 +470,14 @@ export class Device<Buffer> {
   }
 
   /** Runs `run` after the calls before. */
-  #inTurn(run: () => Promise<void>, arrays: readonly DeviceArray<TypedArray, Buffer>[]): Promise<void> {
+  #inTurn(run: () => Promise<void>, arrays: Arrays<Buffer>): Promise<void> {
     const result = this.#using(arrays, this.#last.then(run));
     this.#last = result.catch(() => undefined);
     return result;
   }
 
   /** Runs `run` now. */
-  #beside(run: () => Promise<void>, arrays: readonly DeviceArray<TypedArray, Buffer>[]): Promise<void> {
+  #beside(run: () => Promise<void>, arrays: Arrays<Buffer>): Promise<void> {
     const result = this.#using(arrays, run());
     this.#messages.add(result);
     result
@@ -459,7 +487,7 @@ export class Device<Buffer> {
     return result;
   }
 
-  async #using(arrays: readonly DeviceArray<TypedArray, Buffer>[], run: Promise<void>): Promise<void> {
+  async #using(arrays: Arrays<Buffer>, run: Promise<void>): Promise<void> {
     for (const { place } of arrays) place.uses++;
     try {
       await run;
@@ -527,6 +555,11 @@ export class Device<Buffer> {
     });
   }
 
+  /** The limits of a group are those of all its calls. */
+  #checkLimited(call: string, options: CallLimits | undefined): void {
+    if (this.#collected !== undefined && isTimed(options)) throw limitedInGroup(call, this.rank);
+  }
+
   #checkArray(call: string, array: unknown): void {
     if (!(array instanceof DeviceArray)) {
       throw new InvalidArgumentError(
@@ -560,6 +593,13 @@ export function openDevice<Buffer>(parent: Communicator, comm: Communicator, mem
   return new Device(parent, comm, memory);
 }
 
-function buffersOf<Buffer>(arrays: readonly DeviceArray<TypedArray, Buffer>[]): readonly Buffer[] {
+/** Throws for a wrong group. @param isInside the body of another one */
+function checkGroup(body: unknown, options: CallLimits | undefined, isInside: boolean): void {
+  checkBody('group', body);
+  checkLimits('group', options);
+  if (isInside && isTimed(options)) throw limitedInGroup('group');
+}
+
+function buffersOf<Buffer>(arrays: Arrays<Buffer>): readonly Buffer[] {
   return [...new Set(arrays.map(({ buffer }) => buffer))];
 }

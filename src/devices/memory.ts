@@ -25,8 +25,11 @@ export interface DeviceMemory<Buffer> {
    */
   allocate(bytes: number): Promise<Buffer>;
   release(buffer: Buffer): void;
-  /** Number of bytes of a buffer that the program made. Throws InvalidArgumentError for one that calls cannot use. */
-  sizeOf(buffer: Buffer, call: string): number;
+  /**
+   * Number of bytes of a buffer that the program made. Throws InvalidArgumentError for one that calls cannot use as elements of
+   * so many bytes.
+   */
+  sizeOf(buffer: Buffer, call: string, elementBytes: number): number;
   /** Resolves when all buffers can be used by the next copy. Rejects with InvalidArgumentError otherwise. */
   check(buffers: readonly Buffer[], call: string): Promise<void>;
   /** Copies parts, one after the other, to host memory; resolves when `to` has them. */

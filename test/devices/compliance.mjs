@@ -147,9 +147,16 @@ async function order(make, gpu, left, right) {
     });
   const send = (number) => gpu.send(sent[number], right);
   const recv = (number) => gpu.recv(received[number], left);
+  // A group's messages do not wait for the collectives before its own.
+  const long = await make(1, 100_000);
+  const reduced = await make(1);
   await Promise.all([
+    gpu.allReduce(long),
     send(0),
-    grouped(send, 1),
+    gpu.group(() => {
+      void gpu.allReduce(reduced);
+      void grouped(send, 1);
+    }),
     ...[3, 4, 5, 6, 7].map(send),
     recv(0),
     recv(1),
@@ -158,7 +165,7 @@ async function order(make, gpu, left, right) {
   ]);
   const values = [];
   for (const array of received) values.push((await array.download()).at(-1));
-  for (const array of [...sent, ...received]) array.free();
+  for (const array of [...sent, ...received, long, reduced]) array.free();
   return values;
 }
 
@@ -199,6 +206,20 @@ export async function refusals(comm, gpu, kit) {
   await tryOut('async group', () => gpu.group(async () => {}));
   await tryOut('group', () => gpu.group(() => void gpu.allReduce(freed)));
   await tryOut('option', () => gpu.allReduce(x, x, 'sum', { typ: 'float32' }));
+  // Of one rank: the others wait for none of these calls.
+  const alone = async (name, run) => {
+    if (comm.rank === comm.nRanks - 1) await tryOut(name, run);
+    said[name] = await comm.broadcastObject(said[name], comm.nRanks - 1);
+  };
+  const limit = { timeoutMs: 20_000 };
+  await alone('bits of floats', () => gpu.allReduce(x, x, 'band', limit));
+  await alone('half a pair', () => gpu.allReduce(x.slice(0, 3), x.slice(0, 3), 'minloc', limit));
+  await alone('no scalar', () => gpu.allReduce(x, x, { premulSum: '2' }, limit));
+  await alone('no unit', () => gpu.allReduce(x, x, { combine: () => {}, unit: 0 }, limit));
+  await alone('tag', () => gpu.send(x, 0, { tag: -1, ...limit }));
+  await alone('limit in a group', () => gpu.group(() => void gpu.send(x, 0, limit)));
+  await alone('limit of a group', () => gpu.group(() => void gpu.send(x, 0), { timeoutMs: NaN }));
+  await alone('endless', () => gpu.alloc(Float64Array, 2 ** 52));
   await tryOut('busy', () => {
     const reducing = gpu.allReduce(x);
     try {

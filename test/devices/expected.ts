@@ -22,9 +22,20 @@ export function refusalsOf(nRanks: number): Readonly<Record<string, string>> {
     'upload class': 'ARGUMENT_TYPE: upload: pass a Float32Array, not an object of class Float64Array',
     'upload length': 'BUFFER_SIZE: upload: the array of the host has 3 elements, that of the device 4; pass one of that length',
     peer: `ARGUMENT_RANGE: send: there is no rank 17; ranks go from 0 to ${nRanks - 1}`,
-    'async group': 'ARGUMENT_TYPE: group: pass a function that is not async and awaits nothing',
+    'async group':
+      'ARGUMENT_TYPE: group: pass a function that is neither async nor a generator and calls the operations without awaiting them, not an async one',
     group: 'BUFFER_DETACHED: allReduce: the array was freed; pass one that was not',
     option: 'UNKNOWN_NAME: allReduce: there is no option "typ"; did you mean type?; there are type, signal, timeoutMs, queued',
+    'bits of floats':
+      'ARGUMENT_TYPE: allReduce: band combines integers, not float32; pass an array of integers, such as an Int32Array',
+    'half a pair':
+      'BUFFER_SIZE: allReduce: minloc combines pairs, a value and its place, so 3 elements are one too few or too many',
+    'no scalar': 'ARGUMENT_TYPE: premulSum takes a number, not "2"',
+    'no unit': "ARGUMENT_RANGE: allReduce: the operator's unit is 0; pass a whole number of elements from 1 to 1048576",
+    tag: 'ARGUMENT_RANGE: send: tag is a whole number from 0 to 16777215, not -1',
+    'limit in a group': 'UNSUPPORTED: send: a call in a group has no signal or timeoutMs of its own; pass them to the group',
+    'limit of a group': 'ARGUMENT_RANGE: group: timeoutMs is a number of milliseconds above 0, 24 days at most, not NaN',
+    endless: 'ARGUMENT_RANGE: alloc: no memory has the bytes of 4503599627370496 elements of Float64Array',
     busy: 'ARGUMENT_TYPE: free: a call that uses the array is under way; await it first',
     after: 'done',
   };

@@ -308,6 +308,10 @@ describe('wrong input of CUDA devices', () => {
         'too long': expect.stringMatching(
           /^ARGUMENT_RANGE: wrap: there are 16 bytes at 0x\w+, not 32; the memory was freed, or is shorter$/,
         ) as string,
+        'fewer than none': `ARGUMENT_TYPE: wrap: ${example} Object`,
+        unaligned: expect.stringMatching(
+          /^ARGUMENT_RANGE: wrap: elements of 4 bytes begin at multiples of 4, and 0x\w+ is none; pass a copy$/,
+        ) as string,
         foreign: expect.stringMatching(
           /^ARGUMENT_TYPE: wrap: 0x\w+ is memory of GPU 1, and this device is GPU 0; pass memory of GPU 0$/,
         ) as string,
@@ -317,13 +321,19 @@ describe('wrong input of CUDA devices', () => {
           'smaller ones; `nvidia-smi` shows which processes have the memory',
         'no tensor': expect.stringMatching(/^ARGUMENT_TYPE: fromPointer: pass the fields of a DLTensor, not \d+n$/) as string,
         'no data': `${tensor}data is an address, not "0x1000"`,
+        'negative data': `${tensor}data is an address, not -4n`,
+        'no device': `${tensor}device is [2, number] for a GPU of CUDA, not 2`,
+        'device of bigints': `${tensor}device is [2, number] for a GPU of CUDA, not ["2n","0n"]`,
+        'strides of bigints': 'ARGUMENT_RANGE: fromPointer: the tensor has gaps (strides ["1n","4n"]); pass a contiguous copy',
+        'too many': 'ARGUMENT_RANGE: fromPointer: no memory has the bytes of a shape of [1099511627776,1099511627776]',
+        'of no elements': 'nothing',
         'of the host': `${tensor}device is [2, number] for a GPU of CUDA, not [1,0]`,
         'of another GPU': `${tensor}the tensor is on GPU 1, and this device is GPU 0`,
         complex: `${tensor}no typed array has elements of the type {"code":5,"bits":64,"lanes":1}`,
         vectors: `${tensor}no typed array has elements of the type {"code":2,"bits":32,"lanes":4}`,
         shape: 'ARGUMENT_RANGE: fromPointer: shape is a list of whole numbers',
         transposed: 'ARGUMENT_RANGE: fromPointer: the tensor has gaps (strides [1,4]); pass a contiguous copy',
-        beyond: expect.stringMatching(/^ARGUMENT_RANGE: wrap: there are 60 bytes at 0x\w+, not 64;/) as string,
+        beyond: expect.stringMatching(/^ARGUMENT_RANGE: fromPointer: there are 60 bytes at 0x\w+, not 64;/) as string,
       })),
     );
   });

@@ -79,6 +79,14 @@ describe('a pool', () => {
     expect(returned?.every((value) => value === 1)).toBe(true);
   });
 
+  it('ends waits in communicators that a job has made when it throws', async () => {
+    const opened = await open(3);
+    const settled = await opened.runSettled('failInChild', 1);
+    const gone = { code: 'CLOSED', rank: 1, message: expect.stringContaining('rank 1 returned from failInChild') as string };
+    expect(settled).toMatchObject([{ reason: gone }, { reason: { message: 'told to fail' } }, { reason: gone }]);
+    expect(await opened.run('sum', 1)).toHaveLength(3);
+  });
+
   it('keeps arrays of alloc after a failed job', async () => {
     const opened = await open(2);
     await opened.run('keep', 1);

@@ -4,8 +4,6 @@ import { derivedBits, partsHash, type CallDetails } from '../algorithms/call.js'
 import { callKinds } from '../device/kernels/kernels.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import {
-  canCombine,
-  combinesPairs,
   int32,
   movedTypeOf,
   operatorCode,
@@ -14,7 +12,6 @@ import {
   type DataType,
   type MovableArray,
   type NumericArray,
-  type OperatorName,
   type ReductionOperator,
 } from '../device/types.js';
 import { InvalidArgumentError } from '../../errors.js';
@@ -32,7 +29,13 @@ import {
   type CallLimits,
   type CallOptions,
 } from '../algorithms/arguments.js';
-import { checkOwnOperator, isOwnOperator, type CheckedOperator, type UncheckedOperator } from '../operators/operator.js';
+import {
+  checkFurther,
+  checkOwnOperator,
+  isOwnOperator,
+  type CheckedOperator,
+  type UncheckedOperator,
+} from '../operators/operator.js';
 import { checkOutputGiven, checkOutputPlace, misplaced } from './misplaced.js';
 import { checkAllApart, checkCounts, checkDisplacements, checkBeside, checkParts, extent, total, type Parts } from './parts.js';
 import { defined } from '../../defined.js';
@@ -410,7 +413,8 @@ export class CheckedCall {
       if (isOwnOperator(operator)) return this.#combiningOwn(kind, operator);
       this.own = undefined;
       const code = this.#operatorCode(operator);
-      if (code > PREMUL_SUM) this.#checkFurther(operatorNames[code] ?? 'sum', kind);
+      const lengths = isUneven(kind) ? (this.details?.counts ?? []) : [this.count];
+      if (code > PREMUL_SUM) checkFurther(this.name, operatorNames[code] ?? 'sum', this.type, lengths);
       this.code = kind | (this.type.code << 4) | (code << 8);
       this.#operator = typeof operator === 'string' ? operator : undefined;
       if (typeof operator === 'object') {
@@ -441,24 +445,6 @@ export class CheckedCall {
       return operatorCode(operator, this.name);
     } catch (error) {
       throw misplaced(this.name, operator, 2) ?? error;
-    }
-  }
-
-  /** Refuses types that an operator of ours does not combine, and pairs that would be torn apart. */
-  #checkFurther(operator: OperatorName, kind: number): void {
-    const { name: call, type, count, details } = this;
-    if (!canCombine(operator, type)) {
-      const wanted = combinesPairs(operator) ? 'pairs of elements of 4 or 8 bytes, such as a Float64Array has' : 'integers';
-      const advice = combinesPairs(operator) ? '' : '; pass an array of integers, such as an Int32Array';
-      throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${operator} combines ${wanted}, not ${type.name}${advice}`);
-    }
-    const lengths = isUneven(kind) ? (details?.counts ?? []) : [count];
-    const odd = combinesPairs(operator) ? lengths.find((length) => length % 2 !== 0) : undefined;
-    if (odd !== undefined) {
-      throw new InvalidArgumentError(
-        'BUFFER_SIZE',
-        `${call}: ${operator} combines pairs, a value and its place, so ${counted(odd, 'element')} ${odd === 1 ? 'is' : 'are'} one too few or too many`,
-      );
     }
   }
 

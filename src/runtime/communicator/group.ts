@@ -154,7 +154,7 @@ function groupSyncAs(call: string, body: () => void, options: CallLimits | undef
  * Refuses asynchronous bodies and generators: an asynchronous body would start the calls after its first `await` outside the
  * group and often deadlock; a generator's body would not run.
  */
-function checkBody(call: string, body: unknown): void {
+export function checkBody(call: string, body: unknown): void {
   if (typeof body === 'function' && !types.isAsyncFunction(body) && !types.isGeneratorFunction(body)) return;
   throw new InvalidArgumentError(
     'ARGUMENT_TYPE',

@@ -70,7 +70,7 @@ function meant(value: unknown): { readonly parameter: Parameter; readonly text: 
   if (operator !== undefined) return { parameter: 'operator', text: literal(operator) };
   if (typeof named['root'] === 'number') return { parameter: 'root', text: literal(named['root']) };
   if ('premulSum' in named || 'combine' in named) return { parameter: 'operator', text: literal(value) };
-  const isOptions = ['type', 'signal', 'timeoutMs'].some((name) => name in named);
+  const isOptions = typeof named['type'] === 'string' || 'signal' in named || 'timeoutMs' in named;
   return isOptions ? { parameter: 'options', text: literal(value) } : { parameter: 'none of these', text: '' };
 }
 

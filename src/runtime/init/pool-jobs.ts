@@ -31,9 +31,9 @@ export class PoolJobs {
     this.#lines.setJob(progressHere().isIdle ? job : 0);
   }
 
-  /** The job's function has thrown: the communicator ends. */
-  failed(): void {
-    this.#lines.setJob(0);
+  /** The job's function has thrown, and its communicator has ended; waits in communicators that it made end as well. */
+  failed(job: number): void {
+    this.#setReturned(job);
   }
 
   /** The job's function has returned. Others see it once no call that it left goes on. */
@@ -47,9 +47,13 @@ export class PoolJobs {
       setTimeout(() => this.#show(job), LOOK_EVERY_MS).unref();
       return;
     }
+    this.#setReturned(job);
+  };
+
+  #setReturned(job: number): void {
     this.#lines.setReturned(job);
     this.#parkedRanks.wake();
     // Closes the pipes of others: jobs seldom end while others wait.
     this.#parkedRanks.close();
-  };
+  }
 }

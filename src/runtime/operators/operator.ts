@@ -1,8 +1,9 @@
 import { types } from '#platform/system';
+import { counted } from '../../counted.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
-import type { NumericArray } from '../device/types.js';
+import { canCombine, combinesPairs, type DataType, type NumericArray, type OperatorName } from '../device/types.js';
 
 /** A number of an array: a bigint of 64-bit integers. */
 export type ElementOf<T extends NumericArray> = T extends BigInt64Array | BigUint64Array ? bigint : number;
@@ -80,6 +81,26 @@ export function checkOwnOperator(call: string, operator: UncheckedOperator, coun
 }
 
 const LONGEST_UNIT = 2 ** 20;
+
+/**
+ * Refuses types that an operator of ours does not combine, and pairs that would be torn apart.
+ * @param lengths of the parts
+ * @throws InvalidArgumentError `ARGUMENT_TYPE`, `BUFFER_SIZE`
+ */
+export function checkFurther(call: string, operator: OperatorName, type: DataType, lengths: readonly number[]): void {
+  const isOfPairs = combinesPairs(operator);
+  if (!canCombine(operator, type)) {
+    const wanted = isOfPairs ? 'pairs of elements of 4 or 8 bytes, such as a Float64Array has' : 'integers';
+    const advice = isOfPairs ? '' : '; pass an array of integers, such as an Int32Array';
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${operator} combines ${wanted}, not ${type.name}${advice}`);
+  }
+  const odd = isOfPairs ? lengths.find((length) => length % 2 !== 0) : undefined;
+  if (odd === undefined) return;
+  throw new InvalidArgumentError(
+    'BUFFER_SIZE',
+    `${call}: ${operator} combines pairs, a value and its place, so ${counted(odd, 'element')} ${odd === 1 ? 'is' : 'are'} one too few or too many`,
+  );
+}
 
 /** Throws `ARGUMENT_TYPE` unless an operator is a function that returns its result. */
 export function checkFunction(call: string, operator: unknown): void {

@@ -47,12 +47,12 @@ export async function serveJobs({ exported, jobs, world, send, receive, end }: J
       sendResult(name, value);
       setImmediate(() => world.collectArrays(COLLECTED_BYTES));
     } catch (thrown) {
-      jobs.failed();
       const error = whyReturned(thrown, name);
       const isConsequence = error instanceof RemoteError && error.rank !== undefined && error.rank !== comm.rank;
       send({ kind: 'failed', error: packThrown(error), isConsequence });
       // Ends the calls of ranks that wait for this one.
       comm.abort(`${name} failed: ${error instanceof Error ? error.message : String(error)}`);
+      jobs.failed(number);
     }
   }
 
