@@ -144,8 +144,10 @@ export class RankGroup {
 
   async #run<T>(body: (sequence: number) => Promise<T>): Promise<T> {
     this.#mesh.signal.throwIfAborted();
-    const sequence = this.#sequence++;
+    const sequence = this.#sequence;
+    // Not counted: fail() would report it as completed, and the others would wait for it.
     if (this.#failed !== undefined && sequence >= this.#failed.sequence) throw this.#failed.error;
+    this.#sequence++;
     const failure = new Promise<never>((_, reject) => this.#running.set(sequence, reject));
     try {
       return await Promise.race([body(sequence), failure]);

@@ -367,6 +367,41 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
     },
   ],
   [
+    'a rank whose next operation of a network was refused after a death reported that it had completed it: others waited',
+    {
+      seed: 4_059_125,
+      nRanks: 5,
+      hosts: 2,
+      calls: [{ kind: 'broadcast', count: 1, pauseMs: 0 }, barrier[0]!, { kind: 'split', count: 1, pauseMs: 79 }, barrier[0]!],
+      faults: [{ kind: 'crash', rank: 2, atMs: 349 }],
+      recovers: false,
+    },
+  ],
+  [
+    'data of a call were lost with a connection, and the goodbye on another one was taken for another call',
+    {
+      seed: 4_015_798,
+      nRanks: 4,
+      hosts: 4,
+      calls: [
+        { kind: 'reduceScatter', count: 1, pauseMs: 122 },
+        { kind: 'allGather', count: 1, pauseMs: 0 },
+        { kind: 'window', count: 1, pauseMs: 57 },
+        { kind: 'window', count: 1, pauseMs: 0 },
+        { kind: 'broadcast', count: 1, pauseMs: 0 },
+        { kind: 'split', count: 1, pauseMs: 0 },
+        { kind: 'ring', count: 1, pauseMs: 14 },
+        { kind: 'reduceScatter', count: 1, pauseMs: 0 },
+        { kind: 'objects', count: 1, pauseMs: 0 },
+        barrier[0]!,
+        { kind: 'objects', count: 1, pauseMs: 114 },
+        { kind: 'broadcast', count: 1, pauseMs: 0 },
+      ],
+      faults: [{ kind: 'reset', atMs: 648 }],
+      recovers: true,
+    },
+  ],
+  [
     'the world did not let a rank whose last call is the first of a group of others be named as closed',
     {
       seed: 4_002_422,

@@ -386,20 +386,21 @@ export class Exchange implements Outputs {
 
   /**
    * The reason for an error of the running call. A rank that has closed after another call in the place of this one has left
-   * because its calls differ; its message that would show it may be on its way on another connection.
+   * because its calls differ; its message that would show it may be on its way on another connection. One that was lost may have
+   * taken messages of this call along.
    */
   reasonOf(error: unknown): unknown {
     const call = this.underWay();
     if (!(error instanceof TcclError && error.code === 'CLOSED') || call === undefined) return error;
-    for (const connection of this.#all()) {
-      const { peer } = connection;
-      const report = peer === error.rank ? connection.waitReport() : undefined;
-      const last = report && decodeActivity(report.words);
-      if (last?.kind !== 'left' || last.number < this.#number) continue;
-      if (last.number === this.#number && describeCall(last.call) === describeCall(call)) continue;
-      return callMismatch({ rank: this.rank, call, number: this.#number }, { rank: peer, call: last.call, number: last.number });
-    }
-    return error;
+    const ends = this.#all().filter(({ peer }) => peer === error.rank);
+    if (ends.some((connection) => leftAfter(connection) === undefined && hasEnded(connection))) return error;
+    const last = ends.map(leftAfter).find((one) => one !== undefined);
+    if (last === undefined || last.number < this.#number) return error;
+    if (last.number === this.#number && describeCall(last.call) === describeCall(call)) return error;
+    return callMismatch(
+      { rank: this.rank, call, number: this.#number },
+      { rank: defined(error.rank), call: last.call, number: last.number },
+    );
   }
 
   abort(reason: Error): void {
@@ -520,6 +521,22 @@ export class Exchange implements Outputs {
       }
       if (slot >= 0 && this.#words[slot / 4 + SEQUENCE] === this.#sequence) this.#meet(slot, receive);
     }
+  }
+}
+
+/** The last call of a rank, which its goodbye on a connection carried. */
+function leftAfter(connection: Connection): Extract<Activity, { readonly call: Call }> | undefined {
+  const report = connection.waitReport();
+  const last = report && decodeActivity(report.words);
+  return last?.kind === 'left' ? last : undefined;
+}
+
+function hasEnded(connection: Connection): boolean {
+  try {
+    connection.check();
+    return false;
+  } catch {
+    return true;
   }
 }
 
