@@ -1,11 +1,11 @@
 import { peerPoints, type PeerPoint } from '../devices/memory.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import { CudaContext } from '../runtime/device/cuda/context.js';
-import { IPC_BYTES, type Driver } from '../runtime/device/cuda/functions.js';
+import { EVENT_OF_PROCESSES, EVENT_WITHOUT_TIMING, IPC_BYTES, type Driver } from '../runtime/device/cuda/functions.js';
 import { results } from '../runtime/device/cuda/results.js';
 import { MAX_ARRAYS } from '../runtime/device/ptx/step-record.js';
 import { linkOf } from '../runtime/proc.js';
-import { CudaPeers, makeSharedEvent, memoryHandle, openMemory, type CudaPeer, type PeerEvents } from './cuda-peers.js';
+import { CudaPeers, makeEvent, memoryHandle, openMemory, type CudaPeer, type PeerEvents } from './cuda-peers.js';
 
 /** The way of collectives between the GPUs of a communicator's ranks. */
 export interface CudaTransport {
@@ -51,19 +51,16 @@ export async function connectPeers(
   const trial = new Trial(context);
   if (!isAllowed) trial.refusal = 'TCCL_P2P_DISABLE=1';
   const offers = await comm.allGatherObject(trial.attempt(() => trial.offer()));
-  const peers: (CudaPeer | undefined)[] = new Array<undefined>(nRanks).fill(undefined);
-  if (!offers.includes(undefined))
-    for (const [each, offer] of offers.entries())
-      if (each !== rank && offer !== undefined) peers[each] = trial.attempt(() => trial.open(offer));
+  const peers = offers.includes(undefined)
+    ? undefined
+    : trial.attempt(() => trial.connect(offers as Offer[], rank, program, free));
   // Now no rank has the other ranks' memory open any more.
   const refusals = await comm.allGatherObject(trial.refusal);
   const first = refusals.findIndex((refusal) => refusal !== undefined);
-  const events = trial.end(first < 0);
-  if (events !== undefined) {
-    const reason = "the ranks are on one host, and their GPUs reach each other's memory";
-    return { peers: new CudaPeers(context, program, events, peers, free), transport: { name: 'peers', reason } };
-  }
-  return viaHost(`rank ${first}: ${refusals[first]}`);
+  trial.end(first < 0);
+  if (first >= 0) return viaHost(`rank ${first}: ${refusals[first]}`);
+  const reason = "the ranks are on one host, and their GPUs reach each other's memory";
+  return { peers, transport: { name: 'peers', reason } };
 }
 
 /** Memory and events that a rank offers to others and opens of theirs, until all know if everything worked. */
@@ -92,7 +89,7 @@ class Trial {
   /** Makes memory and events of this rank's. */
   offer(): Offer {
     const context = this.#context;
-    const events = (this.#own = eachPoint(() => this.#makeEvent()));
+    const events = (this.#own = eachPoint(() => this.#makeEvent(EVENT_WITHOUT_TIMING | EVENT_OF_PROCESSES)));
     const out = new BigUint64Array(1);
     this.#call('cuMemAlloc', (driver) => driver.cuMemAlloc_v2(out, TRIAL_BYTES));
     const memory = (this.#memory = out[0] ?? 0n);
@@ -110,8 +107,16 @@ class Trial {
     };
   }
 
+  /** Opens what all ranks offer, and makes the rest of what their calls need. */
+  connect(offers: readonly Offer[], rank: number, program: bigint, free: (pointer: bigint) => void): CudaPeers {
+    const context = this.#context;
+    const peers = offers.map((offer, each) => (each === rank ? undefined : this.#open(offer)));
+    const own = { ...(this.#own as PeerEvents), betweenStreams: this.#makeEvent(), end: this.#makeEvent() };
+    return new CudaPeers(context, program, own, peers, free);
+  }
+
   /** Opens another rank's events, and memory to see that it works. */
-  open({ process, ordinal, events, eventHandles, memoryHandle }: Offer): CudaPeer {
+  #open({ process, ordinal, events, eventHandles, memoryHandle }: Offer): CudaPeer {
     const context = this.#context;
     if (process === thisProcess()) {
       if (ordinal !== context.ordinal) this.#enable(ordinal);
@@ -128,14 +133,13 @@ class Trial {
     return { isThread: false, events: eachPoint((point) => openEvent(eventHandles[point])) };
   }
 
-  /** Frees the memory, and all events where not all ranks could connect. Returns this rank's events where they could. */
-  end(isConnected: boolean): PeerEvents | undefined {
+  /** Frees the memory, and all events where not all ranks could connect. */
+  end(isConnected: boolean): void {
     const memory = this.#memory;
     this.#context.inAnyCase((driver) => {
       if (memory !== undefined) driver.cuMemFree_v2(memory);
       if (!isConnected) for (const event of this.#events) driver.cuEventDestroy_v2(event);
     });
-    return isConnected ? this.#own : undefined;
   }
 
   /** Lets kernels here use memory of another GPU of this process. */
@@ -155,8 +159,8 @@ class Trial {
     }
   }
 
-  #makeEvent(): bigint {
-    const event = makeSharedEvent(this.#context);
+  #makeEvent(flags?: number): bigint {
+    const event = makeEvent(this.#context, flags);
     this.#events.push(event);
     return event;
   }

@@ -38,12 +38,17 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
       const [address = 0n] = out;
       this.#nArrays++;
       this.peers?.allocated(address);
-      const cleared = bytes === 0 ? results.SUCCESS : driver.cuMemsetD8Async(address, 0, bytes, this.#writing);
-      if (cleared !== results.SUCCESS) this.release({ pointer: address, bytes });
-      this.context.check('cuMemsetD8Async', cleared);
       return address;
     });
-    await this.context.reached(this.#writing);
+    try {
+      this.context.run((driver) => {
+        if (bytes > 0) this.context.check('cuMemsetD8Async', driver.cuMemsetD8Async(pointer, 0, bytes, this.#writing));
+      });
+      await this.context.reached(this.#writing);
+    } catch (error) {
+      this.release({ pointer, bytes });
+      throw error;
+    }
     return { pointer, bytes };
   }
 

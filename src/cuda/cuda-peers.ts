@@ -1,13 +1,7 @@
 import type { Combining, DevicePeers, PeerPoint, PeerStep } from '../devices/memory.js';
 import type { TcclError } from '../errors.js';
 import type { CudaContext } from '../runtime/device/cuda/context.js';
-import {
-  EVENT_OF_PROCESSES,
-  EVENT_WITHOUT_TIMING,
-  IPC_BYTES,
-  IPC_PEER_ACCESS,
-  type Driver,
-} from '../runtime/device/cuda/functions.js';
+import { EVENT_WITHOUT_TIMING, IPC_BYTES, IPC_PEER_ACCESS, type Driver } from '../runtime/device/cuda/functions.js';
 import { results } from '../runtime/device/cuda/results.js';
 import { CudaKernels, type KernelModules } from './cuda-kernels.js';
 import type { CudaBuffer } from './cuda-buffer.js';
@@ -15,6 +9,13 @@ import type { CudaSwitch } from './cuda-switch.js';
 
 /** Events of a rank, as this process reaches them. */
 export type PeerEvents = Readonly<Record<PeerPoint, bigint>>;
+
+/** Events of this rank. */
+export interface OwnEvents extends PeerEvents {
+  readonly betweenStreams: bigint;
+  /** Of all work that was queued before a failure. */
+  readonly end: bigint;
+}
 
 /** Another rank on this host. */
 export interface CudaPeer {
@@ -44,7 +45,7 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   readonly stream: bigint;
   readonly #context: CudaContext;
   readonly #program: bigint;
-  readonly #own: PeerEvents;
+  readonly #own: OwnEvents;
   /** By rank; this rank's own is missing. */
   readonly #peers: readonly (CudaPeer | undefined)[];
   readonly #kernels: CudaKernels;
@@ -65,19 +66,16 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   #isClosing = false;
   /** All ranks have closed what they had opened. */
   #isOver = false;
-  readonly #betweenStreams: bigint;
-  /** Of all work that was queued before the failure. */
-  readonly #end: bigint;
 
   /**
    * @param program stream of the program
-   * @param own events that other ranks have
+   * @param own those of each point have other ranks, too
    * @param free frees memory of this rank's
    */
   constructor(
     context: CudaContext,
     program: bigint,
-    own: PeerEvents,
+    own: OwnEvents,
     peers: readonly (CudaPeer | undefined)[],
     free: (pointer: bigint) => void,
   ) {
@@ -87,8 +85,6 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
     this.#peers = peers;
     this.#free = free;
     this.stream = context.makeStream();
-    this.#betweenStreams = makeEvent(context, EVENT_WITHOUT_TIMING);
-    this.#end = makeEvent(context, EVENT_WITHOUT_TIMING);
     this.#opened = peers.map(() => new Map());
     this.#kernels = new CudaKernels(context);
   }
@@ -219,7 +215,7 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   abandon(failure: TcclError): void {
     this.#failure = failure;
     this.switch?.abandon();
-    this.#context.inAnyCase((driver) => driver.cuEventRecord(this.#end, this.stream));
+    this.#context.inAnyCase((driver) => driver.cuEventRecord(this.#own.end, this.stream));
   }
 
   /** The failure of the ranks while work here waits for one that may never do its part. */
@@ -239,8 +235,7 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   close(): void {
     this.#context.inAnyCase((driver) => {
       const opened = this.#peers.flatMap((peer) => (peer === undefined || peer.isThread ? [] : Object.values(peer.events)));
-      for (const event of [...opened, ...Object.values(this.#own), this.#betweenStreams, this.#end])
-        driver.cuEventDestroy_v2(event);
+      for (const event of [...opened, ...(Object.values(this.#own) as bigint[])]) driver.cuEventDestroy_v2(event);
     });
   }
 
@@ -252,7 +247,7 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   #isWaiting(): boolean {
     if (this.#isPending)
       this.#context.inAnyCase((driver) => {
-        if (driver.cuEventQuery(this.#end) !== results.NOT_READY) this.#nDone = this.#nWaits;
+        if (driver.cuEventQuery(this.#own.end) !== results.NOT_READY) this.#nDone = this.#nWaits;
       });
     return this.#isPending;
   }
@@ -273,8 +268,8 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
 
   /** Lets later work of a stream wait for what another one has now. */
   #follow(later: bigint, earlier: bigint): void {
-    this.#call('cuEventRecord', (driver) => driver.cuEventRecord(this.#betweenStreams, earlier));
-    this.#call('cuStreamWaitEvent', (driver) => driver.cuStreamWaitEvent(later, this.#betweenStreams, 0));
+    this.#call('cuEventRecord', (driver) => driver.cuEventRecord(this.#own.betweenStreams, earlier));
+    this.#call('cuStreamWaitEvent', (driver) => driver.cuStreamWaitEvent(later, this.#own.betweenStreams, 0));
   }
 
   #call(name: string, call: (driver: Driver) => number): void {
@@ -284,17 +279,12 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   }
 }
 
-export function makeEvent(context: CudaContext, flags: number): bigint {
+export function makeEvent(context: CudaContext, flags = EVENT_WITHOUT_TIMING): bigint {
   const out = new BigUint64Array(1);
   context.run((driver) => {
     context.check('cuEventCreate', driver.cuEventCreate(out, flags));
   });
   return out[0] ?? 0n;
-}
-
-/** An event that other processes can open. */
-export function makeSharedEvent(context: CudaContext): bigint {
-  return makeEvent(context, EVENT_WITHOUT_TIMING | EVENT_OF_PROCESSES);
 }
 
 /** Handle of memory for other processes. */

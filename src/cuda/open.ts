@@ -2,7 +2,7 @@ import { Device } from '../devices/device.js';
 import type { DeviceArray } from '../devices/device-array.js';
 import { openOnAllRanks } from '../devices/open.js';
 import { describeValue } from '../describe-value.js';
-import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
+import { InvalidArgumentError, InvalidUsageError, SystemError } from '../errors.js';
 import { checkOptionNames } from '../option-names.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import { chooseDevice, CudaContext, countDevices } from '../runtime/device/cuda/context.js';
@@ -108,6 +108,8 @@ export async function openCuda(comm: Communicator, options: CudaOptions, load: (
     const answers = transport.name === 'peers' ? await calls.stream({ name: 'cuda' }) : undefined;
     return new CudaDevice(comm, calls, memory, transport, answers);
   } catch (error) {
+    // The other ranks wait for this one.
+    if (error instanceof SystemError) calls.abort(`it could not open its CUDA device: ${error.message}`);
     memory.close();
     await calls.close();
     throw error;

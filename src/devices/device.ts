@@ -139,7 +139,9 @@ export class Device<Buffer> {
     if (!Number.isSafeInteger(bytes))
       throw new InvalidArgumentError('ARGUMENT_RANGE', `alloc: no memory has the bytes of ${length} elements of ${type.name}`);
     this.#checkAligned('alloc', bytes, `${length} elements of ${type.name}`);
-    const buffer = await this.#memory.allocate(bytes);
+    const buffer = await this.#memory.allocate(bytes).catch(async (error: unknown) => {
+      throw await this.#lastError(error, 'alloc');
+    });
     const release = (): void => this.#memory.release(buffer);
     return new DeviceArray(this.#copies, { buffer, uses: 0, isFree: false, release }, type, 0, length, true);
   }
@@ -464,9 +466,16 @@ export class Device<Buffer> {
         await this.#memory.check([array.buffer], call);
         await copy();
       } catch (error) {
-        throw await this.#reasonOf(error, call);
+        throw await this.#lastError(error, call);
       }
     }, [array]);
+  }
+
+  /** The error of a call that other ranks know nothing of. A failure of the device ends the communicators. */
+  async #lastError(error: unknown, call: string): Promise<TcclError> {
+    const reason = await this.#reasonOf(error, call);
+    if (reason.code === 'DEVICE_LOST' && this.#lost === undefined) this.#abort(reason.message);
+    return reason;
   }
 
   /** Runs `run` after the calls before. */

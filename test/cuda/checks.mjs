@@ -84,6 +84,19 @@ export async function drivers(comm, gpu, { driver }, how) {
   return [await saidBy(() => gpu.allReduce(x)), await saidBy(() => gpu.allReduce(x))];
 }
 
+/** Words of the ranks when rank 1's `alloc`, of which the others know nothing, fails; and what it leaves. */
+export async function allocating(comm, gpu, { driver }) {
+  const x = await gpu.alloc(Float32Array, 1000);
+  const { allocations } = driver.left;
+  const said = [];
+  if (comm.rank === 1) {
+    driver.fail('cuEventQuery', 400);
+    said.push(await saidBy(() => gpu.alloc(Float32Array, 1000)));
+  }
+  said.push(await saidBy(() => gpu.recv(x, 1)));
+  return { said, left: driver.left.allocations - allocations };
+}
+
 /** Words of the ranks when rank 1 cannot open a GPU, of a name that says why. */
 export async function opening(comm, FakeDriver) {
   const isOdd = comm.rank === 1;
@@ -104,6 +117,7 @@ export async function opening(comm, FakeDriver) {
     'no fabric manager': await tried(failing('cuInit', 802)),
     'no context': await tried(failing('cuDevicePrimaryCtxRetain', 2)),
     'no stream': await tried(failing('cuStreamCreate', 2)),
+    'no identity': await tried(failing('cuDeviceGetUuid_v2', 999)),
     'no such GPU': await tried(fine, { device: 2 }),
     'no number': await tried(fine, { device: 'cuda:0' }),
     'no boolean': await tried(fine, { exclusive: 'yes' }),

@@ -34,8 +34,8 @@ export async function check(comm, fake, name, how) {
   });
   const device = gpus === 'each' || gpus === 'switch' ? comm.rank : 0;
   if (name === 'switchTransport' && how !== undefined) {
-    const [rank, call, result] = how.split(',');
-    if (comm.rank === Number(rank)) driver.fail(call, Number(result));
+    const [rank, call, result, after = 0] = how.split(',');
+    if (comm.rank === Number(rank)) driver.fail(call, Number(result), Number(after));
   }
   const gpu = await openCuda(comm, { device }, () => driver);
   const [context, other] = [device, (device + 1) % devices].map((ordinal) => new CudaContext(driver, ordinal));

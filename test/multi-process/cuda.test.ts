@@ -105,6 +105,16 @@ describe('GPUs that reach each other', () => {
     expect(disabled).toEqual(host('TCCL_P2P_DISABLE=1'));
   });
 
+  it.each(['cuStreamCreate,2,2', 'cuEventCreate,2,6', 'cuDeviceGetAttribute,1'])(
+    'are left alone where a rank cannot make what calls between them need: %s',
+    (how) => {
+      const reason = expect.stringMatching(new RegExp(`^rank 1: ${how.replace(/,.*/, '')}: CUDA_ERROR_`)) as string;
+      expect(runPeers(2, 'each', 'switchTransport', `1,${how}`)).toEqual(
+        forEach(2, () => ({ name: 'host', reason, virtual: 0 })),
+      );
+    },
+  );
+
   it.each([
     [2, 'one'],
     [3, 'each'],
@@ -351,6 +361,8 @@ describe('wrong input of CUDA devices', () => {
         'OUT_OF_MEMORY: cuda: cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY (out of memory): free arrays, or use smaller ' +
         'ones; `nvidia-smi` shows which processes have the memory',
       'no stream': expect.stringMatching(/^OUT_OF_MEMORY: cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY/) as string,
+      'no identity':
+        'DEVICE_LOST: cuDeviceGetUuid: the unknown CUresult 999: restart the host, or load the module nvidia_uvm again',
       'no such GPU':
         'UNSUPPORTED: cuda: there is no GPU 2; the process has 2, from 0 to 1: CUDA_VISIBLE_DEVICES chooses and numbers them',
       'no number': 'ARGUMENT_TYPE: cuda: device is the number of a GPU, such as 0, not "cuda:0"',
@@ -370,7 +382,19 @@ describe('wrong input of CUDA devices', () => {
       name,
       `ABORTED: cuda: rank 1 could not open its CUDA device: ${reasonOf(error)}`,
     ]);
-    expect(said).toEqual({ ...Object.fromEntries(others), shared: own.shared, left: [], isUsable: true });
+    // It fails when all have opened theirs.
+    const identity = `ABORTED: rank 1 aborted the communicator: it could not open its CUDA device: ${reasonOf(own['no identity'])} (communicator "cuda")`;
+    const wanted = { ...Object.fromEntries(others), 'no identity': identity, shared: own.shared, left: [], isUsable: true };
+    expect(said).toEqual(wanted);
+  });
+
+  it('an allocation that the driver ends with a failure leaves nothing, and ends the communicators', () => {
+    const failure = 'cuEventQuery: CUDA_ERROR_INVALID_HANDLE (invalid resource handle)';
+    const aborted = `ABORTED: rank 1 aborted the communicator: ${failure}`;
+    expect(runPeers(2, 'each', 'allocating')).toEqual([
+      { said: [`${aborted} (communicator "cuda")`], left: 0 },
+      { said: [`DEVICE_LOST: ${failure}`, aborted], left: 0 },
+    ]);
   });
 
   it('a kernel that faults ends the communicators of all ranks with its reason', () => {
