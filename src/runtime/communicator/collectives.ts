@@ -2,7 +2,7 @@ import type { GivenArray, MovableArray, NumericArray, ReductionOperator } from '
 import type { BlockingCallOptions, BlockingLimits, CallLimits, TimedCallOptions } from '../algorithms/arguments.js';
 import type { OwnOperator } from '../operators/operator.js';
 import type { AnyOperator, CheckedCall } from './checked-call.js';
-import { refused } from '../messages/running-group.js';
+import { promised, refused } from '../messages/running-group.js';
 import type { Parts } from './parts.js';
 import { isScalar, scalarCall, type Scalar, type ScalarOf, type ScalarOperator } from './scalars.js';
 
@@ -274,11 +274,7 @@ export abstract class Collectives {
     displacements?: ArrayLike<number>,
     options?: TimedCallOptions,
   ): Promise<void> {
-    try {
-      return this.start(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options), options);
-    } catch (error) {
-      return refused(error);
-    }
+    return promised(() => this.start(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options), options));
   }
 
   /** The blocking form of {@link allGatherV}. */
@@ -303,11 +299,9 @@ export abstract class Collectives {
     operator: ReductionOperator = 'sum',
     options?: TimedCallOptions,
   ): Promise<void> {
-    try {
-      return this.start(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options), options);
-    } catch (error) {
-      return refused(error);
-    }
+    return promised(() =>
+      this.start(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options), options),
+    );
   }
 
   /** The blocking form of {@link reduceScatterV}. */
@@ -327,11 +321,7 @@ export abstract class Collectives {
    * be one array, but their parts must not overlap.
    */
   allToAllV<T extends MovableArray>(send: Parts<T>, recv: Parts<T>, options?: TimedCallOptions): Promise<void> {
-    try {
-      return this.start(this.prepare('allToAllV').allToAllV(send, recv, options), options);
-    } catch (error) {
-      return refused(error);
-    }
+    return promised(() => this.start(this.prepare('allToAllV').allToAllV(send, recv, options), options));
   }
 
   /** The blocking form of {@link allToAllV}. */
@@ -349,11 +339,7 @@ export abstract class Collectives {
     root = 0,
     options?: TimedCallOptions,
   ): Promise<void> {
-    try {
-      return this.start(this.prepare('gatherV').gatherV(send, recv, root, options), options);
-    } catch (error) {
-      return refused(error);
-    }
+    return promised(() => this.start(this.prepare('gatherV').gatherV(send, recv, root, options), options));
   }
 
   /** The blocking form of {@link gatherV}. */
@@ -371,11 +357,7 @@ export abstract class Collectives {
     root = 0,
     options?: TimedCallOptions,
   ): Promise<void> {
-    try {
-      return this.start(this.prepare('scatterV').scatterV(send, recv, root, options), options);
-    } catch (error) {
-      return refused(error);
-    }
+    return promised(() => this.start(this.prepare('scatterV').scatterV(send, recv, root, options), options));
   }
 
   /** The blocking form of {@link scatterV}. */
