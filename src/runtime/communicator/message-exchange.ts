@@ -182,37 +182,21 @@ export class MessageExchange {
 
   /** Resolves to the number of received elements if the message may be shorter. */
   startRecv(array: MovableArray, peer: number, options: RecvOptions | undefined): Promise<unknown> {
-    // Without another object of options: messages pass here each time.
-    if (options?.atMost === undefined) return this.start('recv', array, peer, options);
-    const { atMost, ...others } = options;
-    const { tag } = others;
-    if (!atMost) return this.start('recv', array, peer, others);
+    if (!options?.atMost) return this.start('recv', array, peer, options);
     return promised(() => {
-      const elements = this.#elements('recv', array);
-      const type = this.#check('recv', elements, peer, others);
-      this.#checkAlone('recv');
-      const receive = this.#receiveUpTo('recv', elements, peer, type, tag);
-      return startWait(this.#parts.timed, receive.wait, others).then(receive.count);
+      const receive = this.#receiveUpTo('recv', array, peer, options);
+      return startWait(this.#parts.timed, receive.wait, options).then(receive.count);
     });
   }
 
   /** The blocking form of {@link startRecv}. */
   runRecv(array: MovableArray, peer: number, options: BlockingRecvOptions | undefined): number | undefined {
-    if (options?.atMost === undefined) {
+    if (!options?.atMost) {
       this.run('recvSync', false, array, peer, options);
       return undefined;
     }
-    const { atMost, ...others } = options;
-    const { tag } = others;
-    if (!atMost) {
-      this.run('recvSync', false, array, peer, others);
-      return undefined;
-    }
-    const elements = this.#elements('recvSync', array);
-    const type = this.#check('recvSync', elements, peer, others);
-    this.#checkAlone('recvSync');
-    const timeoutMs = isTimed(others) ? blockingLimit('recvSync', others, this.#rank) : undefined;
-    const receive = this.#receiveUpTo('recvSync', elements, peer, type, tag);
+    const receive = this.#receiveUpTo('recvSync', array, peer, options);
+    const timeoutMs = isTimed(options) ? blockingLimit('recvSync', options, this.#rank) : undefined;
     this.#messenger.checkBlockingCall('recvSync', false, peer);
     runWait(this.#parts.timed, receive.wait, { timeoutMs });
     return receive.count();
@@ -326,11 +310,13 @@ export class MessageExchange {
   /** A receive of a message of at most so many elements, which `count` gives at its end. */
   #receiveUpTo(
     name: string,
-    array: NumericArray,
+    given: MovableArray,
     peer: number,
-    type: DataType,
-    tag: number | undefined,
+    options: BlockingRecvOptions,
   ): { readonly wait: TimedWait; readonly count: () => number } {
+    const array = this.#elements(name, given);
+    const type = this.#check(name, array, peer, options);
+    this.#checkAlone(name);
     let count = 0;
     const add = (settled: (error?: Error) => void): TransferOwner => {
       const owner = {
@@ -339,7 +325,7 @@ export class MessageExchange {
           settled(error);
         },
       };
-      const transfer = this.#messenger.pointToPoint.add(false, peer, array, type, owner, tag);
+      const transfer = this.#messenger.pointToPoint.add(false, peer, array, type, owner, options.tag);
       transfer.atMost = true;
       return owner;
     };
