@@ -369,9 +369,20 @@ export class CallQueue implements Waitable {
   /** Throws if calls can no longer complete. A rank that has closed matters only to messages with it. */
   checkForMessages(): void {
     try {
-      this.#engine.check();
+      this.#checkEngine();
     } catch (error) {
       if (!(error instanceof TcclError && error.code === 'CLOSED')) throw error;
+    }
+  }
+
+  /** Throws the recorded failure first: it explains most, also if another rank records it during the engine's check. */
+  #checkEngine(): void {
+    this.#parts.messages.throwRecordedFailure();
+    try {
+      this.#engine.check();
+    } catch (error) {
+      this.#parts.messages.throwRecordedFailure();
+      throw error;
     }
   }
 
@@ -479,15 +490,7 @@ export class CallQueue implements Waitable {
 
   check(): void {
     this.#showWait();
-    this.#parts.messages.throwRecordedFailure();
-    try {
-      this.#engine.check();
-    } catch (error) {
-      // The rank that ends the communicator reports its reason first, perhaps since the check above; that reason explains
-      // most.
-      this.#parts.messages.throwRecordedFailure();
-      throw error;
-    }
+    this.#checkEngine();
     const limit = this.#limit;
     if (limit !== undefined && limit.clock.look() >= limit.endMs) this.timeOut(limit.timeoutMs, `timeoutMs of its ${limit.name}`);
     const checkedMs = this.#checkedLimitMs;

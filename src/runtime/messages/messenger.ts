@@ -116,13 +116,9 @@ export class Messenger implements Waitable {
   #callOf(error: unknown): string | undefined {
     const { rank, ranks = [rank ?? -1] } = error instanceof TcclError ? error : ({} as Partial<TcclError>);
     // The rank of a mismatch is the sender.
-    const name = this.pointToPoint.inFlight.nameInFlight(ranks, rank === this.#parts.rank) ?? this.#nameOfCondition();
-    return this.#blocks && name?.endsWith('Sync') === false ? `${name}Sync` : name;
-  }
-
-  #nameOfCondition(): string | undefined {
     const [condition] = this.#conditions;
-    return condition?.call;
+    const name = this.pointToPoint.inFlight.nameInFlight(ranks, rank === this.#parts.rank) ?? condition?.call;
+    return this.#blocks && name?.endsWith('Sync') === false ? `${name}Sync` : name;
   }
 
   /** Sends or receives all of `array` in the promise form. */
@@ -170,8 +166,8 @@ export class Messenger implements Waitable {
   }
 
   /** Sends a short message at once; false, without any effect, if it has to wait. */
-  sendNow(peer: number, array: NumericArray, type: DataType, tag?: number): boolean {
-    if (!this.pointToPoint.sendNow(peer, array, type, tag)) return false;
+  sendNow(peer: number, array: NumericArray, type: DataType): boolean {
+    if (!this.pointToPoint.sendNow(peer, array, type, undefined)) return false;
     this.#parkedRanks.wake();
     return true;
   }
@@ -217,7 +213,7 @@ export class Messenger implements Waitable {
     try {
       isMet = condition.isMet();
     } catch (error) {
-      throw addCallerFrames(this.#parts.fail(error, this.#callOf(error)));
+      throw this.#failed(error);
     }
     if (isMet) {
       condition.settled();
@@ -292,7 +288,7 @@ export class Messenger implements Waitable {
     try {
       this.poll(this.spins);
     } catch (error) {
-      throw addCallerFrames(this.#parts.fail(error, this.#callOf(error)));
+      throw this.#failed(error);
     }
     if (isDone()) return;
     this.#parts.progress.runUntil(this, () => isDone() || this.#parts.ending.reason !== undefined);
@@ -380,7 +376,7 @@ export class Messenger implements Waitable {
       this.pointToPoint.progress();
       this.#parkedRanks.wake();
     } catch (error) {
-      throw addCallerFrames(this.#parts.fail(error, this.#callOf(error)));
+      throw this.#failed(error);
     }
   }
 
@@ -464,6 +460,11 @@ export class Messenger implements Waitable {
     this.#parts.fail(error, this.#callOf(error));
   }
 
+  /** Ends the communicator for an error of a call; returns the error to throw. */
+  #failed(error: unknown): unknown {
+    return addCallerFrames(this.#parts.fail(error, this.#callOf(error)));
+  }
+
   #lookAtConditions(): boolean {
     let moved = false;
     for (const condition of this.#conditions) {
@@ -485,13 +486,7 @@ export class Messenger implements Waitable {
 
   check(): void {
     this.pointToPoint.check();
-    try {
-      this.#parts.collectives.check();
-    } catch (error) {
-      // See CallQueue.check().
-      this.pointToPoint.throwRecordedFailure();
-      throw error;
-    }
+    this.#parts.collectives.check();
     this.#limit?.look();
     const now = this.#clock.look();
     this.#showWait(now);
