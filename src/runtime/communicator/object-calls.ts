@@ -17,6 +17,7 @@ import {
   scatterValues,
 } from '../objects/collective-objects.js';
 import type { AnyObject, CombineValues } from '../objects/object-exchange.js';
+import type { ObjectCall } from '../objects/object-messages.js';
 import type { Begin, Objects } from '../objects/objects.js';
 import { checkFunction } from '../operators/operator.js';
 import { Collectives } from './collectives.js';
@@ -114,25 +115,25 @@ export abstract class ObjectCalls extends Collectives {
 
   /** Sends a value to rank `peer`, which receives it with {@link recvObject}. It takes a place among the sends to that rank. */
   sendObject(value: unknown, peer: number, options?: CallLimits & TagOption): Promise<void> {
-    return this.#startMessage('sendObject', options, [peer], (tag) => this.objects.messages.send(value, peer, tag, options));
+    return this.#startMessage('sendObject', options, [peer], (call, tag) => this.objects.messages.send(call, value, peer, tag));
   }
 
   /** The blocking form of {@link sendObject}. */
   sendObjectSync(value: unknown, peer: number, options?: BlockingLimits & TagOption): void {
-    this.#runMessage('sendObjectSync', options, [peer], (tag) => this.objects.messages.sendSync(value, peer, tag, options));
+    this.#runMessage('sendObjectSync', options, [peer], (call, tag) => this.objects.messages.send(call, value, peer, tag));
   }
 
   /** Resolves with the value that rank `peer` sends with {@link sendObject}: its type is yours to know. */
   recvObject<T = unknown>(peer: number, options?: CallLimits & TagOption): Promise<T> {
-    return this.#startMessage('recvObject', options, [peer], (tag) =>
-      this.objects.messages.recv(peer, tag, options),
-    ) as Promise<T>;
+    const begin: BeginMessage = (call, tag) => this.objects.messages.recv(call, peer, tag);
+    return this.#startMessage('recvObject', options, [peer], begin) as Promise<T>;
   }
 
   /** The blocking form of {@link recvObject}. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- only the program knows the type
   recvObjectSync<T = unknown>(peer: number, options?: BlockingLimits & TagOption): T {
-    return this.#runMessage('recvObjectSync', options, [peer], (tag) => this.objects.messages.recvSync(peer, tag, options)) as T;
+    const begin: BeginMessage = (call, tag) => this.objects.messages.recv(call, peer, tag);
+    return this.#runMessage('recvObjectSync', options, [peer], begin) as T;
   }
 
   /**
@@ -142,16 +143,14 @@ export abstract class ObjectCalls extends Collectives {
    * @throws RemoteError `RANK_DIED` as all calls after a death; `CLOSED` when all other ranks have closed the communicator
    */
   recvAnyObject<T = unknown>(options?: CallLimits & TagOption): Promise<AnyObject<T>> {
-    return this.#startMessage('recvAnyObject', options, [], (tag) => this.objects.messages.recvAny(tag, options)) as Promise<
-      AnyObject<T>
-    >;
+    const begin: BeginMessage = (call, tag) => this.objects.messages.recvAny(call, tag);
+    return this.#startMessage('recvAnyObject', options, [], begin) as Promise<AnyObject<T>>;
   }
 
   /** The blocking form of {@link recvAnyObject}. */
   recvAnyObjectSync<T = unknown>(options?: BlockingLimits & TagOption): AnyObject<T> {
-    return this.#runMessage('recvAnyObjectSync', options, [], (tag) =>
-      this.objects.messages.recvAnySync(tag, options),
-    ) as AnyObject<T>;
+    const begin: BeginMessage = (call, tag) => this.objects.messages.recvAny(call, tag);
+    return this.#runMessage('recvAnyObjectSync', options, [], begin) as AnyObject<T>;
   }
 
   /**
@@ -159,18 +158,18 @@ export abstract class ObjectCalls extends Collectives {
    * flight at the same time.
    */
   sendRecvObject<T = unknown>(value: unknown, to: number, from: number, options?: CallLimits): Promise<T> {
-    return this.#startMessage('sendRecvObject', options, [to, from], () => {
-      checkLimits('sendRecvObject', options);
-      return this.objects.messages.sendRecv(value, to, from, options);
+    return this.#startMessage('sendRecvObject', options, [to, from], (call) => {
+      checkLimits(call, options);
+      return this.objects.messages.sendRecv(call, value, to, from);
     }) as Promise<T>;
   }
 
   /** The blocking form of {@link sendRecvObject}. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- only the program knows the type
   sendRecvObjectSync<T = unknown>(value: unknown, to: number, from: number, options?: BlockingLimits): T {
-    return this.#runMessage('sendRecvObjectSync', options, [to, from], () => {
-      checkLimits('sendRecvObjectSync', options);
-      return this.objects.messages.sendRecvSync(value, to, from, options);
+    return this.#runMessage('sendRecvObjectSync', options, [to, from], (call) => {
+      checkLimits(call, options);
+      return this.objects.messages.sendRecv(call, value, to, from);
     }) as T;
   }
 
@@ -186,20 +185,20 @@ export abstract class ObjectCalls extends Collectives {
     return this.objects.run(call, begin, options);
   }
 
-  #startMessage<T>(call: string, options: Tagged, peers: readonly number[], start: (tag?: number) => Promise<T>): Promise<T> {
+  #startMessage<T>(call: string, options: Tagged, peers: readonly number[], begin: BeginMessage<T>): Promise<T> {
     return promised(() => {
       this.#check(call);
-      return this.#message(call, options, peers, start);
+      return this.#message(call, options, peers, (tag) => this.objects.messages.start(begin(call, tag), options));
     });
   }
 
-  #runMessage<T>(call: string, options: Tagged, peers: readonly number[], run: (tag?: number) => T): T {
+  #runMessage<T>(call: string, options: Tagged, peers: readonly number[], begin: BeginMessage<T>): T {
     this.#checkSync(call, options);
-    return this.#message(call, options, peers, run);
+    return this.#message(call, options, peers, (tag) => this.objects.messages.run(begin(call, tag), options));
   }
 
   /** Checks the arguments of a message and carries it out, with its tag. */
-  #message<T>(call: string, options: Tagged, peers: readonly number[], work: (tag?: number) => T): T {
+  #message<T>(call: string, options: Tagged, peers: readonly number[], work: (tag: number | undefined) => T): T {
     return ofRank(this.rank, () => {
       for (const peer of peers) checkPeer(call, peer, this.nRanks);
       return work(checkTagged(call, options));
@@ -218,6 +217,8 @@ export abstract class ObjectCalls extends Collectives {
 }
 
 type Tagged = (BlockingLimits & TagOption) | undefined;
+/** Makes the messages of a call, whose arguments were checked. */
+type BeginMessage<T = unknown> = (call: string, tag: number | undefined) => ObjectCall<T>;
 
 function checked<T>({ call }: { readonly call: string }, combine: (lower: T, higher: T) => T): CombineValues {
   checkFunction(call, combine);

@@ -14,6 +14,14 @@ import { Incoming } from './incoming.js';
  * part announces the next one, which the receiver receives before all later receives.
  */
 
+/** A call with an object. */
+export interface ObjectCall<T> {
+  readonly wait: TimedWait;
+  /** The messages for which its blocking form waits. */
+  readonly messages: readonly (readonly [sends: boolean, peer: number])[];
+  readonly result: () => T;
+}
+
 /** Sends and receives of objects of one communicator. Arguments were checked. */
 export class ObjectMessages {
   readonly #parts: TimedCallParts;
@@ -22,60 +30,46 @@ export class ObjectMessages {
     this.#parts = parts;
   }
 
-  /** Throws, before anything starts, when the value cannot be sent. */
-  send(value: unknown, peer: number, tag?: number, options?: CallLimits): Promise<void> {
-    return startWait(this.#parts, this.#sendOf(value, peer, 'sendObject', tag), options);
+  /** Starts the promise form of a call. */
+  start<T>({ wait, result }: ObjectCall<T>, options: CallLimits | undefined): Promise<T> {
+    return startWait(this.#parts, wait, options).then(result);
   }
 
-  sendSync(value: unknown, peer: number, tag?: number, options?: BlockingLimits): void {
-    const name = 'sendObjectSync';
-    const send = this.#sendOf(value, peer, name, tag);
-    this.#parts.messenger.checkBlockingCall(name, true, peer);
-    runWait(this.#parts, send, options);
+  /** Carries out the blocking form of a call. */
+  run<T>({ wait, messages, result }: ObjectCall<T>, options: BlockingLimits | undefined): T {
+    for (const [sends, peer] of messages) this.#parts.messenger.checkBlockingCall(wait.name, sends, peer);
+    runWait(this.#parts, wait, options);
+    return result();
   }
 
-  async recv(peer: number, tag?: number, options?: CallLimits): Promise<unknown> {
-    const receive = new ObjectReceive('recvObject', this.#parts.messenger, peer, tag);
-    await startWait(this.#parts, this.#receiveOf(receive), options);
-    return receive.value();
+  /** Throws when the value cannot be sent. */
+  send(call: string, value: unknown, peer: number, tag?: number): ObjectCall<void> {
+    return { wait: this.#sendOf(value, peer, call, tag), messages: [[true, peer]], result: () => undefined };
   }
 
-  recvSync(peer: number, tag?: number, options?: BlockingLimits): unknown {
-    const receive = new ObjectReceive('recvObjectSync', this.#parts.messenger, peer, tag);
-    this.#parts.messenger.checkBlockingCall(receive.call, false, peer);
-    runWait(this.#parts, this.#receiveOf(receive), options);
-    return receive.value();
+  recv(call: string, peer: number, tag?: number): ObjectCall<unknown> {
+    const receive = new ObjectReceive(call, this.#parts.messenger, peer, tag);
+    return { wait: this.#receiveOf(receive), messages: [[false, peer]], result: () => receive.value() };
   }
 
-  async recvAny(tag?: number, options?: CallLimits): Promise<AnyObject<unknown>> {
-    const receive = new ObjectReceive('recvAnyObject', this.#parts.messenger, ANY_SOURCE, tag);
-    await startWait(this.#parts, this.#waitForAny(receive), options);
-    return { value: receive.value(), source: receive.peer, tag: receive.tag };
+  recvAny(call: string, tag?: number): ObjectCall<AnyObject<unknown>> {
+    const receive = new ObjectReceive(call, this.#parts.messenger, ANY_SOURCE, tag);
+    const result = (): AnyObject<unknown> => ({ value: receive.value(), source: receive.peer, tag: receive.tag });
+    return { wait: this.#waitForAny(receive), messages: [[false, ANY_SOURCE]], result };
   }
 
-  recvAnySync(tag?: number, options?: BlockingLimits): AnyObject<unknown> {
-    const receive = new ObjectReceive('recvAnyObjectSync', this.#parts.messenger, ANY_SOURCE, tag);
-    this.#parts.messenger.checkBlockingCall(receive.call, false, ANY_SOURCE);
-    runWait(this.#parts, this.#waitForAny(receive), options);
-    return { value: receive.value(), source: receive.peer, tag: receive.tag };
-  }
-
-  async sendRecv(value: unknown, to: number, from: number, options?: CallLimits): Promise<unknown> {
-    const receive = new ObjectReceive('sendRecvObject', this.#parts.messenger, from);
-    await startWait(this.#parts, bothOf(this.#sendOf(value, to, receive.call), this.#receiveOf(receive)), options);
-    return receive.value();
-  }
-
-  sendRecvSync(value: unknown, to: number, from: number, options?: BlockingLimits): unknown {
+  sendRecv(call: string, value: unknown, to: number, from: number): ObjectCall<unknown> {
     const { messenger, rank } = this.#parts;
-    const receive = new ObjectReceive('sendRecvObjectSync', messenger, from);
-    const both = bothOf(this.#sendOf(value, to, receive.call), this.#receiveOf(receive));
-    if (to !== rank || from !== rank) {
-      messenger.checkBlockingCall(receive.call, true, to);
-      messenger.checkBlockingCall(receive.call, false, from);
-    }
-    runWait(this.#parts, both, options);
-    return receive.value();
+    const receive = new ObjectReceive(call, messenger, from);
+    const wait = bothOf(this.#sendOf(value, to, call), this.#receiveOf(receive));
+    const isOwn = to === rank && from === rank;
+    const messages = isOwn
+      ? []
+      : ([
+          [true, to],
+          [false, from],
+        ] as const);
+    return { wait, messages, result: () => receive.value() };
   }
 
   #waitForAny(receive: ObjectReceive): TimedWait {
