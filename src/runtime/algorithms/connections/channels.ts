@@ -59,6 +59,11 @@ export interface ReachedNic extends PlannedNic {
   readonly relay?: number;
 }
 
+/** The ranks of each host, where those that share no memory are hosts of their own. */
+export function groupsOf({ hosts, teams = hosts }: Channels): RanksByHost {
+  return teams.length === hosts.length ? hosts : teams;
+}
+
 /** NICs on the way between two ranks of different hosts. */
 export interface NicsBetween {
   /** This rank's NIC of each pair of NICs that the two have on a ring. */

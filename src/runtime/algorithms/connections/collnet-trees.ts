@@ -1,9 +1,10 @@
 import type { HeadOf } from '../../aggregator/aggregators.js';
+import { defined } from '../../../defined.js';
 import type { Algorithm } from '../call.js';
-import type { Channels, TreeChannel } from './channels.js';
+import { groupsOf, type Channels, type TreeChannel } from './channels.js';
 
 /** Ways from a head to the ranks of its host: to each of them directly, or through one another. */
-export type Form = 'direct' | 'chain';
+type Form = 'direct' | 'chain';
 
 /** The tree of each share. */
 export function collnetTrees(channels: Channels, form: Form): TreeChannel[] {
@@ -18,7 +19,7 @@ export function collnetTrees(channels: Channels, form: Form): TreeChannel[] {
     const up: number[] = [];
     const down: number[][] = [];
     for (const ofGroup of lines) {
-      const line = ofGroup[share] ?? [];
+      const line = defined(ofGroup[share]);
       line.forEach((rank, place) => {
         const above = form === 'chain' ? line[place - 1] : line[0];
         const below = form === 'chain' ? line.slice(place + 1, place + 2) : place === 0 ? line.slice(1) : [];
@@ -49,11 +50,6 @@ export function headOf(channels: Channels, rank: number, peer: number, name: str
   };
 }
 
-/** Ranks of a host that share no memory are hosts of their own. */
-function groupsOf({ hosts, teams = hosts }: Channels): Channels['hosts'] {
-  return teams.length === hosts.length ? hosts : teams;
-}
-
 /** The ranks of a host by share, the head first; without a plan, each rank is the head of one. */
 function linesOf(
   ranks: readonly number[],
@@ -62,6 +58,6 @@ function linesOf(
   group: number,
 ): readonly (readonly number[])[] {
   if (planned === undefined) return ranks.map((_, turn) => [...ranks.slice(turn), ...ranks.slice(0, turn)]);
-  if (form === 'chain') return planned.chains[group] ?? [];
-  return (planned.heads[group] ?? []).map((head) => [head, ...ranks.filter((rank) => rank !== head)]);
+  if (form === 'chain') return defined(planned.chains[group]);
+  return defined(planned.heads[group]).map((head) => [head, ...ranks.filter((rank) => rank !== head)]);
 }

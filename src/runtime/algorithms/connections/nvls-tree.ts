@@ -1,11 +1,6 @@
 import { doubleTree } from '../../../planner/graph/merge/double-tree.js';
-import type { NetworkAlgorithm } from './algorithm.js';
-import type { Channels, TreeChannel } from './channels.js';
-import { HEADER_BYTES } from './exchange.js';
-import { fairSlice, type SlotLimits } from '../slices.js';
-import { Trees, treesEnds } from './tree.js';
-
-const slots: SlotLimits = { steps: 8, heldBytes: 16 * 2 ** 20, shortestBytes: 8 * 1024, buffers: 1 };
+import { groupsOf, type Channels, type TreeChannel } from './channels.js';
+import { overTrees, shareFifo } from './tree.js';
 
 /**
  * The algorithm *nvlstree*: NCCL's NVLink SHARP between hosts. A share of the data has a head on each host, which adds the
@@ -16,16 +11,12 @@ const slots: SlotLimits = { steps: 8, heldBytes: 16 * 2 ** 20, shortestBytes: 8 
  *     share 0    head 0 of host 1 ──► head 0 of host 0        share 1    head 1 of host 0 ──► head 1 of host 1
  *                  ranks of host 1      ranks of host 0                    ranks of host 0      ranks of host 1
  */
-export const nvlsTree: NetworkAlgorithm = {
-  fifo: (nRanks) => ({ steps: slots.steps, slotBytes: HEADER_BYTES + fairSlice(slots, nRanks) }),
-  ends: (channels, rank) => treesEnds(shareTrees(channels), channels.rings.length, rank),
-  open: ({ combiner, channels, rank, connections }) =>
-    new Trees(combiner, shareTrees(channels), channels.rings.length, rank, connections),
-};
+export const nvlsTree = overTrees(shareFifo, shareTrees);
 
-/** The tree of each share. Ranks of a host that share no memory are hosts of their own. */
-export function shareTrees({ hosts, teams = hosts, heads }: Channels): TreeChannel[] {
-  const groups = teams.length === hosts.length ? hosts : teams;
+/** The tree of each share. */
+export function shareTrees(channels: Channels): TreeChannel[] {
+  const groups = groupsOf(channels);
+  const { hosts, heads } = channels;
   const headsOf = groups === hosts && heads !== undefined ? heads : groups;
   const nShares = Math.min(...headsOf.map(({ length }) => length));
   return Array.from({ length: nShares }, (_, share): TreeChannel => {

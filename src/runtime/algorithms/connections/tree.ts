@@ -4,25 +4,43 @@ import { treeEnds, TreeWork, type Tree } from '../../../planner/schedule/tree.js
 import { callKinds } from '../../device/kernels/kernels.js';
 import type { PeerConnections } from '../../transport/peers.js';
 import type { FifoSize } from '../../transport/transport.js';
-import type { Ends, NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
+import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { alignedShare } from '../alignment.js';
-import type { TreeChannel } from './channels.js';
+import type { Channels, TreeChannel } from './channels.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
-import { BUFFER_SLICE_BYTES } from '../slices.js';
+import { BUFFER_SLICE_BYTES, fairSlice, type SlotLimits } from '../slices.js';
 import { connected, endsOf, WorkerTrack } from './worker-track.js';
 
 /** Shortest slice: below, hand-overs cost more than an earlier start of the others gains. */
 const LEAST_SLICE_BYTES = 8 * 1024;
 const treeFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + BUFFER_SLICE_BYTES };
 
-export const tree: NetworkAlgorithm = {
-  fifo: () => treeFifo,
-  ends: ({ trees, rings }, rank) => treesEnds(trees, rings.length, rank),
-  open: ({ combiner, channels: { trees, rings }, rank, connections }) =>
-    new Trees(combiner, trees, rings.length, rank, connections),
-};
+export const tree = overTrees(
+  () => treeFifo,
+  ({ trees }) => trees,
+);
+
+/** An algorithm that is *tree* on trees of its own, over the NICs of the rings in turn. */
+export function overTrees(
+  fifo: NetworkAlgorithm['fifo'],
+  treesOf: (channels: Channels) => readonly TreeChannel[],
+): NetworkAlgorithm {
+  return {
+    fifo,
+    ends: (channels, rank) => endsOf(setsOf(treesOf(channels), channels.rings.length, rank)),
+    open: ({ combiner, channels, rank, connections }) =>
+      new Trees(combiner, treesOf(channels), channels.rings.length, rank, connections),
+  };
+}
+
+const shareSlots: SlotLimits = { steps: 8, heldBytes: 16 * 2 ** 20, shortestBytes: 8 * 1024, buffers: 1 };
+
+/** Size of the connections in trees of shares. */
+export function shareFifo(nRanks: number): FifoSize {
+  return { steps: shareSlots.steps, slotBytes: HEADER_BYTES + fairSlice(shareSlots, nRanks) };
+}
 
 /** A tree of the channels, with this rank's work in it. */
 interface RankTree {
@@ -37,7 +55,7 @@ interface RankTree {
  * of a host are a chain, and the chains hang in a double binary tree of hosts (graph/merge/trees.ts). One rank's data reach all
  * others after about 2 log2(n) messages; a ring needs n. See TreeWork (planner/schedule/tree.ts).
  */
-export class Trees implements NetworkPlayer {
+class Trees implements NetworkPlayer {
   readonly #trees: readonly RankTree[];
   readonly #sliceBytes: number;
   readonly #tracks: Track[] = [];
@@ -92,11 +110,6 @@ export class Trees implements NetworkPlayer {
 
 function shapeOf({ up, down }: TreeChannel): Tree {
   return { up: (rank) => up[rank] ?? -1, down: (rank) => down[rank] ?? [] };
-}
-
-/** The ends of a rank's connections in some trees, over the NICs of `nRings` rings in turn. */
-export function treesEnds(trees: readonly TreeChannel[], nRings: number, rank: number): Ends {
-  return endsOf(setsOf(trees, nRings, rank));
 }
 
 function setsOf(trees: readonly TreeChannel[], nRings: number, rank: number): EndSets[] {
