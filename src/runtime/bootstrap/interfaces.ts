@@ -5,6 +5,7 @@ import { addressBytes, isLinkLocal, isLoopback, zoneOf } from './address.js';
 import type { Origin } from './unique-id.js';
 import { createServer, networkInterfaces } from '../platform/platform.js';
 import { defined } from '../../defined.js';
+import { addTo } from '../../add-to.js';
 
 /** One address of a running network interface. An interface with several addresses is listed once for each. */
 export interface Interface {
@@ -196,8 +197,7 @@ function nothingMatches(
   family: 4 | 6 | undefined,
   interfaces: readonly Interface[],
 ): InvalidArgumentError {
-  const addresses = new Map<string, string[]>();
-  for (const { name, address } of interfaces) addresses.set(name, [...(addresses.get(name) ?? []), address]);
+  const addresses = addressesByName(interfaces);
   const unused = interfaceName === undefined ? [] : unusedInterfaces(nameMatcher(interfaceName), addresses);
   const list = [...[...addresses].map(([name, own]) => `${name} (${own.join(', ')})`), ...unused].join('; ');
   const wish = [
@@ -211,6 +211,13 @@ function nothingMatches(
     'ENVIRONMENT',
     `no network interface matches ${wish}; there are: ${list === '' ? 'none' : list}${hint}`,
   );
+}
+
+/** Addresses of each interface. */
+export function addressesByName(interfaces: readonly Interface[]): Map<string, string[]> {
+  const addresses = new Map<string, string[]>();
+  for (const { name, address } of interfaces) addTo(addresses, name, address);
+  return addresses;
 }
 
 /** Interfaces with such names, beside those that run, each with the reason why it does not: down, without link or address. */

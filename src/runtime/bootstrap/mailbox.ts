@@ -1,5 +1,6 @@
 import type { Ending } from '../failure/ending.js';
 import type { Message, MessageHeader } from './rank-connection.js';
+import { addTo } from '../../add-to.js';
 
 interface Waiter {
   readonly resolve: (message: Message) => void;
@@ -28,7 +29,7 @@ export class Mailbox {
   deliver(message: Message): void {
     const key = keyOf(message);
     const waiter = shift(this.#waiters, key);
-    if (waiter === undefined) push(this.#messages, key, message);
+    if (waiter === undefined) addTo(this.#messages, key, message);
     else waiter.resolve(message);
   }
 
@@ -39,7 +40,7 @@ export class Mailbox {
     if (message !== undefined) return Promise.resolve(message);
     const reason = this.#ending.reason ?? this.#ended.get(header.space);
     if (reason !== undefined) return Promise.reject(reason);
-    return new Promise((resolve, reject) => push(this.#waiters, key, { resolve, reject }));
+    return new Promise((resolve, reject) => addTo(this.#waiters, key, { resolve, reject }));
   }
 
   /** No more messages of a space will arrive. */
@@ -71,12 +72,6 @@ export class Mailbox {
 
 function keyOf({ space, number }: Pick<MessageHeader, 'space' | 'number'>): string {
   return `${space}/${number}`;
-}
-
-function push<T>(lists: Map<string, T[]>, key: string, value: T): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [value]);
-  else list.push(value);
 }
 
 function shift<T>(lists: Map<string, T[]>, key: string): T | undefined {

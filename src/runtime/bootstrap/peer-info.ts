@@ -3,6 +3,7 @@ import { parseAddress } from './address.js';
 import type { PeerInfo } from './bootstrap.js';
 import { firstHosts, nameRanks, ranksIn } from './rank-list.js';
 import { defined } from '../../defined.js';
+import { addTo } from '../../add-to.js';
 
 /** A rank's description of itself in the first all-gather. */
 export interface Introduction extends Omit<PeerInfo, 'device' | 'ip'> {
@@ -38,7 +39,7 @@ export function withHosts(text: string, peers: readonly PeerInfo[], about?: numb
     const peer = peers[rank];
     if (peer === undefined || text.includes(placeOf(peers, rank))) continue;
     if (text.includes(processOf(peer)) && text.includes(`its host ${peer.ip} `)) continue;
-    byHost.set(peer.hostHash, [...(byHost.get(peer.hostHash) ?? []), peer]);
+    addTo(byHost, peer.hostHash, peer);
   }
   const parts = [...byHost.values()].map((those) => {
     const [{ hostname, ip } = { hostname: '', ip: '' }] = those;
@@ -73,13 +74,13 @@ export function nodeOf(
 export function peersOf(introductions: readonly Introduction[]): PeerInfo[] {
   const taken = new Map<string, number[]>();
   for (const { rank, hostHash, device } of introductions) {
-    if (device !== undefined) taken.set(keyOf(hostHash, device), [...(taken.get(keyOf(hostHash, device)) ?? []), rank]);
+    if (device !== undefined) addTo(taken, keyOf(hostHash, device), rank);
   }
   const clashes = [...taken.values()].filter((ranks) => ranks.length > 1);
   if (clashes.length > 0) {
     const parts = clashes.map((ranks) => {
-      const first = introductions[defined(ranks[0])];
-      return `${nameRanks(ranks)} all use device ${first?.device ?? ''} of host ${first?.hostname ?? ''}`;
+      const { device, hostname } = defined(introductions[defined(ranks[0])]);
+      return `${nameRanks(ranks)} all use device ${String(device)} of host ${hostname}`;
     });
     throw new InvalidUsageError('DEVICE_DUPLICATE', `${parts.join('; ')}; each rank needs a device of its own`, {
       ranks: clashes.flat().sort((a, b) => a - b),

@@ -3,6 +3,7 @@ import type { TcclError } from '../../errors.js';
 import { parseAddress } from './address.js';
 import { firstHosts, formatRanks, nameRanks } from './rank-list.js';
 import { defined } from '../../defined.js';
+import { addTo } from '../../add-to.js';
 
 /** A rank's message to the root when it checks in. */
 export interface CheckIn {
@@ -150,7 +151,7 @@ export class RollCall {
 
   #repeatedRank(): InvalidUsageError | undefined {
     const groups = new Map<number, Arrival[]>();
-    for (const checkIn of this.checkIns) groups.set(checkIn.rank, [...(groups.get(checkIn.rank) ?? []), checkIn]);
+    for (const checkIn of this.checkIns) addTo(groups, checkIn.rank, checkIn);
     const repeated = [...groups].filter(([, checkIns]) => checkIns.length > 1).sort(([a], [b]) => a - b);
     if (repeated.length === 0) return undefined;
     const parts = repeated.map(([rank, checkIns]) => {
@@ -178,7 +179,7 @@ function hostsOf(checkIns: readonly Arrival[]): string[] {
 /** Ascending ranks by a property, largest group first. */
 function groupBy<T extends number | string>(checkIns: readonly Arrival[], property: (checkIn: Arrival) => T): Map<T, number[]> {
   const groups = new Map<T, number[]>();
-  for (const checkIn of checkIns) groups.set(property(checkIn), [...(groups.get(property(checkIn)) ?? []), checkIn.rank]);
+  for (const checkIn of checkIns) addTo(groups, property(checkIn), checkIn.rank);
   const sorted = [...groups].map(([key, ranks]): [T, number[]] => [key, ranks.sort((a, b) => a - b)]);
   return new Map(sorted.sort(([, a], [, b]) => b.length - a.length || defined(a[0]) - defined(b[0])));
 }

@@ -1,7 +1,14 @@
 import { isLinkLocal, isLoopback } from '../bootstrap/address.js';
 import type { Channels } from '../algorithms/connections/channels.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
-import { nameMatcher, unusedInterfaces, type ChosenInterface, type Interface, type Nic } from '../bootstrap/interfaces.js';
+import {
+  addressesByName,
+  nameMatcher,
+  unusedInterfaces,
+  type ChosenInterface,
+  type Interface,
+  type Nic,
+} from '../bootstrap/interfaces.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import { railsOf, shareSubnet } from './rails.js';
 import type { RankLocation } from './location.js';
@@ -30,8 +37,7 @@ export function nicLines(choice: NicChoice): string[] {
   const { interfaces } = choice;
   const used = usedNics(choice);
   const using = used.map(({ name, host }, index) => ` [${index}]${name}:${host}<0>`).join('');
-  const addresses = new Map<string, string[]>();
-  for (const { name, address } of interfaces) addresses.set(name, [...(addresses.get(name) ?? []), address]);
+  const addresses = addressesByName(interfaces);
   const idle = [...addresses].filter(([name]) => !used.some((nic) => nic.name === name));
   return [
     `NET/Socket : Using${using}`,

@@ -3,6 +3,7 @@ import { callKinds } from '../device/kernels/kernels.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
+import { addTo } from '../../add-to.js';
 
 /** Up to this length, synchronising with the other ranks costs more than copying the data twice. */
 const FUSED_CALL_BYTES = 8 * 1024;
@@ -120,9 +121,7 @@ interface Range {
 function checkApart(run: readonly QueuedCall[], rank: number): void {
   const byBuffer = new Map<ArrayBufferLike, Range[]>();
   const add = (call: number, array: NumericArray, bytes: number, written: boolean): void => {
-    const ranges = byBuffer.get(array.buffer) ?? [];
-    ranges.push({ call, from: array.byteOffset, to: array.byteOffset + bytes, written });
-    byBuffer.set(array.buffer, ranges);
+    addTo(byBuffer, array.buffer, { call, from: array.byteOffset, to: array.byteOffset + bytes, written });
   };
   run.forEach(({ send, recv, count, type }, call) => {
     if (count === 0) return;

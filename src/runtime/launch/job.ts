@@ -8,6 +8,7 @@ import type { JobOutput } from './job-output.js';
 import { watchForHolds } from './held-up-job.js';
 import { nameRank, type RankGroup, type RunningRank } from './rank-group.js';
 import type { Ending } from './rank-process.js';
+import { addTo } from '../../add-to.js';
 
 /** Time limits of a job, and a callback for problems. */
 export interface JobOptions {
@@ -159,7 +160,7 @@ export class Job {
   #gather({ rank, host }: RunningRank, what: string): void {
     if (this.#alike.size === 0) this.#later(GATHERED_MS, () => this.#reportGathered());
     const line = `${host === undefined ? '' : ` on ${host}`} ${what}`;
-    this.#alike.set(line, [...(this.#alike.get(line) ?? []), rank]);
+    addTo(this.#alike, line, rank);
   }
 
   #reportGathered(): void {

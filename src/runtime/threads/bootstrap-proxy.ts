@@ -5,6 +5,7 @@ import { packReason, unpackReason } from '../failure/transfer.js';
 import { Ending } from '../failure/ending.js';
 import { endReason } from '../failure/end-reason.js';
 import { graceMs } from '../failure/grace.js';
+import { addTo } from '../../add-to.js';
 
 /** Requests of another thread of a rank to the bootstrap network, which the rank's own thread has. */
 export type BootstrapRequest =
@@ -56,7 +57,7 @@ async function ask(
       bootstrap.watch(question.peer);
       return undefined;
     case 'waitFor':
-      waits.set(question.peer, [...(waits.get(question.peer) ?? []), bootstrap.waitFor(question.peer)]);
+      addTo(waits, question.peer, bootstrap.waitFor(question.peer));
       return undefined;
     case 'waited':
       waits.get(question.peer)?.pop()?.();
