@@ -118,17 +118,18 @@ export class ShareSum {
     const [code = 0, root = 0, low = 0, high = 0, number = 0] = header;
     const call = readCall(code, root, low + high * 2 ** 32);
     const messageBytes = defined(members[0]).messageBytes;
-    for (const [index, member] of members.entries()) {
+    for (const [index, each] of members.entries()) {
+      const member = defined(each);
       const at = defined(words[sources + index]) / 4;
       const [theirCode = 0, theirRoot = 0, theirLow = 0, theirHigh = 0, theirNumber = 0] = words.subarray(at, at + HEADER_WORDS);
       const theirs = readCall(theirCode, theirRoot, theirLow + theirHigh * 2 ** 32);
       if (call === undefined || theirs === undefined || messageBytes < HEADER_BYTES)
-        throw new SystemError('NETWORK', `a message from rank ${member?.peer ?? -1} to the aggregator was damaged on the way`);
-      const isAlike = header.every((word, place) => word === words[at + place]) && member?.messageBytes === messageBytes;
+        throw new SystemError('NETWORK', `a message from rank ${member.peer} to the aggregator was damaged on the way`);
+      const isAlike = header.every((word, place) => word === words[at + place]) && member.messageBytes === messageBytes;
       if (!isAlike)
         throw callMismatch(
           { rank: defined(members[0]).peer, call, counts: undefined, number },
-          { rank: member?.peer ?? 0, call: theirs, counts: undefined, number: theirNumber },
+          { rank: member.peer, call: theirs, counts: undefined, number: theirNumber },
         );
     }
     if (call === undefined) return 0;

@@ -67,7 +67,7 @@ export class Network implements Bootstrap {
     const host = this.localRanks.map((rank) => this.#meshRank(rank));
     this.#groups = {
       all: all ?? new RankGroup(mesh, members, this.#firstSpace + spaces.all, `all${name}`),
-      host: new RankGroup(mesh, host, this.#firstSpace + spaces.host, `host of rank ${host[0] ?? mesh.rank}${name}`),
+      host: new RankGroup(mesh, host, this.#firstSpace + spaces.host, `host of rank ${defined(host[0])}${name}`),
     };
     mesh.use(this.#tagSpace);
   }

@@ -57,13 +57,13 @@ export async function connectedNics(
 
   const own = leaders.indexOf(bootstrap.rank);
   const next = (own + 1) % hosts.length;
-  const others = pairs[(own + hosts.length - 1) % hosts.length] ?? [];
+  const others = defined(pairs[(own + hosts.length - 1) % hosts.length]);
   const listeners = new Map<string, Server>();
   try {
     for (const { other } of own < 0 ? [] : others) listeners.set(other.name, await listenOn(other.host));
     const ports = Object.fromEntries([...listeners].map(([name, server]) => [name, portOf(server)]));
     const portsOfHosts = await gather<Ports>(bootstrap, own < 0 ? undefined : ports);
-    const tried = own < 0 ? [] : await tryAll(pairs[own] ?? [], portsOfHosts[defined(leaders[next])] ?? {});
+    const tried = own < 0 ? [] : await tryAll(defined(pairs[own]), portsOfHosts[defined(leaders[next])] ?? {});
     const failures = await gather<readonly Failure[]>(bootstrap, own < 0 ? undefined : tried);
     return withoutFailed(bootstrap, locations, hosts, (host) => failures[defined(leaders[host])] ?? []);
   } finally {

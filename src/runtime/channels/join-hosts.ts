@@ -77,10 +77,10 @@ function relaysOf(
   hosts: readonly PlannedHost[],
 ): Pick<RingChannel, 'relays'> {
   const relays = order.flatMap((rank, place): [number, number][] => {
-    const ranks: readonly number[] = hosts.find((host) => host.ranks.includes(rank))?.ranks ?? [];
+    const ranks: readonly number[] = defined(hosts.find((host) => host.ranks.includes(rank))).ranks;
     const { dev, relay = -1 } = nics[rank] ?? {};
     const through = ranks[relay];
-    const leaves = !ranks.includes(order[(place + 1) % order.length] ?? rank);
+    const leaves = !ranks.includes(defined(order[(place + 1) % order.length]));
     return leaves && through !== undefined && nics[through]?.dev === dev ? [[rank, through]] : [];
   });
   return relays.length === 0 ? {} : { relays: Object.fromEntries(relays) };

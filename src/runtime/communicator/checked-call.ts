@@ -500,8 +500,8 @@ function alone(nRanks: number, rank: number, count: number): { counts: readonly 
 }
 
 /** Parts as those of an allToAllV's output. */
-function received({ counts, displacements }: Pick<CallDetails, 'counts' | 'displacements'>): Partial<CallDetails> {
-  return { recvCounts: counts ?? [], recvDisplacements: displacements ?? [] };
+function received({ counts, displacements }: ReturnType<typeof alone>): Partial<CallDetails> {
+  return { recvCounts: counts, recvDisplacements: displacements };
 }
 
 function noRunningAverage(call: string): InvalidArgumentError {

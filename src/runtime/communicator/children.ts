@@ -236,7 +236,7 @@ async function makeChild(
   const { resources } = parent;
   const { segment, shared, settings } = resources.facts;
   const config = inherit(parent.config, given);
-  const facts: readonly RankFacts[] = ranks.flatMap((rank) => parent.facts[rank] ?? []);
+  const facts: readonly RankFacts[] = ranks.map((rank) => defined(parent.facts[rank]));
   let reserved = 0;
   let team: Team | undefined;
   let child: CommunicatorParts | undefined;
@@ -254,7 +254,7 @@ async function makeChild(
       const members = local.map((rank) =>
         defined(parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(defined(ranks[rank])) : 0]),
       );
-      team = new Team(segment, defined(addresses[local[0] ?? bootstrap.rank]), members, reserved > 0);
+      team = new Team(segment, defined(addresses[defined(local[0])]), members, reserved > 0);
       return (child = await resources.assemble(bootstrap, team, liveFacts, config, forced, signal));
     });
   } catch (error) {

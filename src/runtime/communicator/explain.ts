@@ -171,7 +171,7 @@ export function explainContextOf({
     lowLatencyBytes: lowLatencyBytesOf(oneSegment, oneSegment ? threads.inMemory : threads.overSockets, settings),
     channels: oneSegment ? Math.max(1, threads.inMemory) : 1,
     rings: channels,
-    aggregators: facts[0]?.aggregators ?? [],
+    aggregators: defined(facts[0]).aggregators,
   };
 }
 

@@ -5,6 +5,7 @@ import { clearInterval, clockMs, setImmediate, setInterval, setTimeout, type Tim
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { graceMs } from '../failure/grace.js';
 import { onAbort } from '../abort-signals.js';
+import { defined } from '../../defined.js';
 
 interface OutOfBandWaitParts {
   readonly call: OutOfBandCall;
@@ -122,7 +123,7 @@ export class OutOfBandWait {
   }
 
   #awaited(): Awaited[] {
-    return this.#parts.queries.awaited().flatMap((peer) => this.#peers[peer] ?? []);
+    return this.#parts.queries.awaited().map((peer) => defined(this.#peers[peer]));
   }
 }
 

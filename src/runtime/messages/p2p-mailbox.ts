@@ -2,6 +2,7 @@ import type { Team } from '../device/team.js';
 import { DONE } from '../device/kernels/kernels.js';
 import { SystemError } from '../../errors.js';
 import { headOf, typeWord, type MessageHead, type Mismatch, type Transfer } from './p2p-transfer.js';
+import { defined } from '../../defined.js';
 
 /*
  * A mailbox from one rank to another of its host, in the sender's heap, made at the first send and freed when all
@@ -422,7 +423,7 @@ export class Inbox {
   /** Reads a piece in the sender's memory. Returns false if the sender is gone or gave up; others report the reason. */
   #read({ operand, moved }: Transfer, bytes: number, place: number): boolean {
     const { members } = this.#team;
-    if (!operand.readFrom(moved, bytes, members[this.from] ?? 0, place)) return false;
+    if (!operand.readFrom(moved, bytes, defined(members[this.from]), place)) return false;
     return this.#team.abort() === undefined && this.#team.recordedFailure() === undefined;
   }
 

@@ -17,9 +17,9 @@ export function ringLines({ rings, ringOfChannel }: Channels): string[] {
 /** `Trees [0] 1/2/-1->0->-1 [1] …`: children, rank and parent on all channels. */
 export function treesLine({ trees, treeOfChannel }: Channels, rank: number): string {
   const places = treeOfChannel.map((tree, channel) => {
-    const { up, down } = trees[tree] ?? { up: [], down: [] };
-    const [first = -1, second = -1, third = -1] = down[rank] ?? [];
-    return ` [${channel}] ${first}/${second}/${third}->${rank}->${up[rank] ?? -1}`;
+    const { up, down } = defined(trees[tree]);
+    const [first = -1, second = -1, third = -1] = defined(down[rank]);
+    return ` [${channel}] ${first}/${second}/${third}->${rank}->${defined(up[rank])}`;
   });
   return `Trees${places.join('')}`;
 }
@@ -36,10 +36,10 @@ export function connectionLines(
   rank: number,
   transportOf: (ring: number, isFar: boolean) => string,
 ): string[] {
-  const hostOf = (other: number): readonly number[] => hosts.find((ranks) => ranks.includes(other)) ?? [];
+  const hostOf = (other: number): readonly number[] => defined(hosts.find((ranks) => ranks.includes(other)));
   const own = hostOf(rank);
   return rings.map(({ order, nics, relays = {} }, ring) => {
-    const next = order[(order.indexOf(rank) + 1) % order.length] ?? rank;
+    const next = defined(order[(order.indexOf(rank) + 1) % order.length]);
     const ofNext = hostOf(next);
     const transport = transportOf(ring, ofNext !== own);
     const nic = ofNext === own ? undefined : nics[rank];

@@ -15,6 +15,7 @@ import { makeChannel, type Port } from './port-connection.js';
 import { onAbort } from '../abort-signals.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { warn } from '../warn.js';
+import { defined } from '../../defined.js';
 
 /** Ranks that run as workers: a promise that resolves when all have ended without error, and a port to each. */
 export interface SpawnedWorkers extends Promise<void> {
@@ -124,7 +125,7 @@ export class Workers {
     for (let rank = 0; rank < nRanks; rank++) {
       const worker = this.#start(module, rank);
       const { port1, port2 } = makeChannel();
-      const own = lines[rank] ?? [];
+      const own = defined(lines[rank]);
       const place: PagePlace = {
         rank,
         nRanks,
@@ -265,8 +266,8 @@ function linesAmong(nRanks: number): (Port | undefined)[][] {
   for (let low = 0; low < nRanks; low++)
     for (let high = low + 1; high < nRanks; high++) {
       const { port1, port2 } = makeChannel();
-      (lines[low] ?? [])[high] = port1;
-      (lines[high] ?? [])[low] = port2;
+      defined(lines[low])[high] = port1;
+      defined(lines[high])[low] = port2;
     }
   return lines;
 }

@@ -105,7 +105,7 @@ function checkNets(facts: readonly RankFacts[]): void {
     throw namingCall(
       new InvalidUsageError(
         'UNSUPPORTED',
-        `init: rank ${refusing} cannot use TCCL_NET=${defined(facts[refusing]).nets[0] ?? ''}: ${defined(facts[refusing]).netRefusal ?? ''}`,
+        `init: rank ${refusing} cannot use TCCL_NET=${defined(defined(facts[refusing]).nets[0])}: ${defined(defined(facts[refusing]).netRefusal)}`,
         { rank: refusing },
       ),
     );

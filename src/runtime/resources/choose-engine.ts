@@ -52,7 +52,7 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
   // Without system calls a rank that blocks cannot move its sockets.
   const overSockets = threads.connectsAll && libc === undefined ? 1 : threads.overSockets;
   const nThreads = oneSegment ? threads.inMemory : overSockets;
-  const aggregators = facts[0]?.aggregators ?? [];
+  const aggregators = defined(facts[0]).aggregators;
   const onlyDirect = oneSegment && nThreads > 0;
   const unsupported = whyUnsupported(context, oneSegment, onlyDirect);
   if (unsupported !== undefined) throw new InvalidUsageError('UNSUPPORTED', unsupported);
@@ -124,7 +124,7 @@ function whyUnsupported(
       (forced === 'nvls' ? '; nvlstree is its form between hosts' : '')
     );
   }
-  if (isOfAggregators(forced) && (facts[0]?.aggregators ?? []).length === 0)
+  if (isOfAggregators(forced) && defined(facts[0]).aggregators.length === 0)
     return `the algorithm ${forced ?? ''} (TCCL_ALGO) needs an aggregator: start the ranks with tccl run --collnet, or start tccl aggregator and pass its id to all ranks as TCCL_AGGREGATOR`;
   if (settings.protocol === 'll')
     return 'TCCL_PROTO=ll needs memory that all ranks share, because sockets have no protocol LL; leave it unset';

@@ -7,6 +7,7 @@ import { reaches } from '../device/rank-lines.js';
 import { MAX_LOCAL_RANKS, Segment } from '../device/segment.js';
 import { createMemoryFile, memoryAfterOthers, PAGE_BYTES, type MadeFile } from '../device/shared-memory.js';
 import { descriptorPath } from '../proc.js';
+import { defined } from '../../defined.js';
 
 /** A rank's segment, and the reason if ranks of one host do not share it. */
 export interface Joined {
@@ -76,7 +77,7 @@ export async function joinSegment(
       made.file === undefined
         ? { reason: made.reason ?? usable.reason ?? 'unknown' }
         : { path: descriptorPath(process.pid, made.file.fd), bytes: made.file.bytes };
-    const offer = decodeJson(await bootstrap.broadcast(encodeJson(mine), localRanks[0] ?? bootstrap.rank, 'host')) as Offer;
+    const offer = decodeJson(await bootstrap.broadcast(encodeJson(mine), defined(localRanks[0]), 'host')) as Offer;
 
     let segment: Segment | undefined;
     let reason = offer.reason;

@@ -24,6 +24,7 @@ import { engineThreads, type CommunicatorConfig } from './config.js';
 import { dataHost } from '../algorithms/connections/data-host.js';
 import type { InitOptions } from './init-options.js';
 import type { RuntimeSettings } from './options.js';
+import { defined } from '../../defined.js';
 
 /** Parts of a communicator. */
 export interface CommunicatorParts {
@@ -97,7 +98,7 @@ export class SharedResources {
     signal: AbortSignal,
   ): Promise<CommunicatorParts> {
     const { shared, libc, settings, network, id } = this.facts;
-    const nCores = coresOfAll(bootstrap.localRanks.map((rank) => givenFacts[rank]?.cores ?? []));
+    const nCores = coresOfAll(bootstrap.localRanks.map((rank) => defined(givenFacts[rank]).cores));
     const { nRanks, localRanks } = bootstrap;
     const { topology } = settings;
     const isFirst = !this.#hasFirst;

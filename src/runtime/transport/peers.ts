@@ -18,6 +18,7 @@ import { unlessAborted, withAnySignal } from '../abort-signals.js';
 import { clearTimeout, setTimeout } from '../platform/platform.js';
 import { endReason } from '../failure/end-reason.js';
 import { graceMs } from '../failure/grace.js';
+import { defined } from '../../defined.js';
 
 /** Tag of the bootstrap messages that carry connect information. */
 const TAG = 0xc0111ec7;
@@ -127,8 +128,8 @@ export async function connectEnds(
       connectUnless(either, stop, bootstrap, wanted, transportFor, agreement),
     );
     return {
-      sends: sendTo.flatMap((end) => made.sending.get(keyOf(end)) ?? []),
-      receives: receiveFrom.flatMap((end) => made.receiving.get(keyOf(end)) ?? []),
+      sends: sendTo.map((end) => defined(made.sending.get(keyOf(end)))),
+      receives: receiveFrom.map((end) => defined(made.receiving.get(keyOf(end)))),
     };
   } finally {
     unwatch();

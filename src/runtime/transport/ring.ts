@@ -14,6 +14,7 @@ import {
   type WantedEnd,
 } from './peers.js';
 import type { ReceiveConnection, SendConnection } from './transport.js';
+import { defined } from '../../defined.js';
 
 /** The two connections by which data go through a rank. */
 interface RingHop {
@@ -211,8 +212,8 @@ function checkTransports(ring: RingOfRanks, offers: readonly Offers[]): void {
   const [from = 0, to = 0] = ring.order;
   const first = offers[from]?.[ring.relays[from] ?? to]?.size;
   const hops = ring.order.flatMap((rank, place) => {
-    const way = [rank, ring.relays[rank] ?? [], ring.order[(place + 1) % ring.order.length] ?? rank].flat();
-    return way.slice(1).map((next, hop) => ({ rank: way[hop] ?? rank, next }));
+    const way = [rank, ring.relays[rank] ?? [], defined(ring.order[(place + 1) % ring.order.length])].flat();
+    return way.slice(1).map((next, hop) => ({ rank: defined(way[hop]), next }));
   });
   hops.forEach(({ rank, next }) => {
     const mine = offers[rank]?.[next];

@@ -197,7 +197,7 @@ class StripedConnection implements TwoWayConnection {
   release(): void {
     this.#receiving.release();
     this.#received = (this.#received + 1) % this.#turns.length;
-    this.#receiving = this.#lanes[defined(this.#turns[this.#received])] ?? this.#receiving;
+    this.#receiving = defined(this.#lanes[defined(this.#turns[this.#received])]);
   }
 
   returnSlots(): void {
@@ -258,6 +258,6 @@ class StripedConnection implements TwoWayConnection {
 
   #sendOnNext(): void {
     this.#sent = (this.#sent + 1) % this.#turns.length;
-    this.#sending = this.#lanes[defined(this.#turns[this.#sent])] ?? this.#sending;
+    this.#sending = defined(this.#lanes[defined(this.#turns[this.#sent])]);
   }
 }

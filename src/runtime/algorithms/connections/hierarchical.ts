@@ -91,7 +91,7 @@ class Hierarchical implements NetworkPlayer {
     this.#cut = { sliceBytes: 0, slicesPerChunk: Math.min(MOST_SLICES_PER_CHUNK, size.steps / 2), grainBytes: ALIGNMENT };
     this.#places = placesOf(hosts);
     const workers = hierarchicalWorkers(hosts, rank);
-    const neighbours = hosts.find((ranks) => ranks.includes(rank)) ?? [];
+    const neighbours = defined(hosts.find((ranks) => ranks.includes(rank)));
     // The first sender comes first: the others wait for it.
     const order = ['up', 'owner', 'down'];
     workers.sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role));

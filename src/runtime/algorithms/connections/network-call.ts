@@ -59,7 +59,7 @@ export class NetworkCall {
   receivedBlocks(): Blocks {
     const details = this.#details;
     if (details?.recvCounts === undefined) return this.#receivedBlocks.even(this.bytes);
-    return this.#receivedBlocks.uneven(details.recvCounts, details.recvDisplacements ?? [], this.#bytesPerElement);
+    return this.#receivedBlocks.uneven(details.recvCounts, defined(details.recvDisplacements), this.#bytesPerElement);
   }
 
   /**

@@ -20,6 +20,7 @@ import { ringFifo } from './ring.js';
 import type { ReportsOnRequest } from '../wait-chains.js';
 import { NetworkEngine, type Connect } from './network-engine.js';
 import { withAnySignal } from '../../abort-signals.js';
+import { defined } from '../../../defined.js';
 
 /** Time limit for connections that are made at first use. */
 const CONNECT_TIMEOUT_MS = 60_000;
@@ -103,8 +104,8 @@ async function withAggregators(
   const madeTo = new Map(sendTo.filter(isOfRank).map((wanted, index) => [keyOf(wanted), made.sends[index]]));
   const madeFrom = new Map(receiveFrom.filter(isOfRank).map((wanted, index) => [keyOf(wanted), made.receives[index]]));
   return {
-    sends: sendTo.flatMap((wanted) => beyond.get(keyOf(wanted)) ?? madeTo.get(keyOf(wanted)) ?? []),
-    receives: receiveFrom.flatMap((wanted) => beyond.get(keyOf(wanted)) ?? madeFrom.get(keyOf(wanted)) ?? []),
+    sends: sendTo.map((wanted) => beyond.get(keyOf(wanted)) ?? defined(madeTo.get(keyOf(wanted)))),
+    receives: receiveFrom.map((wanted) => beyond.get(keyOf(wanted)) ?? defined(madeFrom.get(keyOf(wanted)))),
   };
 }
 

@@ -228,8 +228,8 @@ class WorkerTrack implements Track {
     this.#moves = moves;
     this.#parts = parts;
     this.#ends = moves.map(({ receive, send }) => ({
-      from: receive.flatMap((number) => parts.receives[number] ?? []),
-      to: send.flatMap((number) => parts.sends[number] ?? []),
+      from: receive.map((number) => defined(parts.receives[number])),
+      to: send.map((number) => defined(parts.sends[number])),
     }));
   }
 

@@ -186,7 +186,7 @@ export function connected(
   const sending = new Map(sendTo.map((end, index) => [keyOf(end), sends[index]]));
   const receiving = new Map(receiveFrom.map((end, index) => [keyOf(end), receives[index]]));
   return (sets) => ({
-    receives: sets.receives.map((set) => set.flatMap((end) => receiving.get(keyOf(end)) ?? [])),
-    sends: sets.sends.map((set) => set.flatMap((end) => sending.get(keyOf(end)) ?? [])),
+    receives: sets.receives.map((set) => set.map((end) => defined(receiving.get(keyOf(end))))),
+    sends: sets.sends.map((set) => set.map((end) => defined(sending.get(keyOf(end))))),
   });
 }

@@ -18,6 +18,7 @@ import { Reduction } from './direct-reduction.js';
 import { RootedCopies } from './direct-rooted.js';
 import { TwoOutputCopy } from './direct-spread.js';
 import type { StagingMemory } from './direct-staging.js';
+import { defined } from '../../../defined.js';
 
 /** Polls for the other ranks before this rank copies its own block out of turn. */
 const POLLS_BEFORE_OWN_COPY = 200;
@@ -388,7 +389,7 @@ export class DirectExchange {
       const from = this.#posts.source(r) + (staged ? (divided ? this.#rank * pieceBytes : 0) : (takeFrom[r] ?? 0) + at);
       const to = (takeTo[r] ?? 0) + at;
       if (!this.#posts.has(r, OPEN)) this.#destination.write(to, bytes, from, this.#direction.copiesBackward(bytes));
-      else if (!this.#destination.readFrom(to, bytes, this.team.members[r] ?? 0, from)) return false;
+      else if (!this.#destination.readFrom(to, bytes, defined(this.team.members[r]), from)) return false;
     }
     return this.#posts.areValid();
   }

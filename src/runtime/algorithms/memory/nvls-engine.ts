@@ -9,6 +9,7 @@ import type { Team } from '../../device/team.js';
 import type { TcclError } from '../../../errors.js';
 import { mismatchAmong } from '../mismatch.js';
 import { TeamEngine } from './team-engine.js';
+import { defined } from '../../../defined.js';
 
 /**
  * The algorithm *NVLS* as an engine: with detection of failures. It runs beside *direct* on the same team, whose engine
@@ -31,7 +32,7 @@ export class NvlsEngine extends TeamEngine {
     const { segment, localRank, nLocalRanks } = team;
     const { localRanks } = bootstrap;
     const made = localRank === 0 ? Multicast.create(segment, nLocalRanks, NVLS_BYTES) : undefined;
-    const handle = await bootstrap.broadcast(made?.handle ?? new Uint8Array(), localRanks[0] ?? bootstrap.rank, 'host');
+    const handle = await bootstrap.broadcast(made?.handle ?? new Uint8Array(), defined(localRanks[0]), 'host');
     const multicast = made ?? Multicast.open(segment, handle);
     multicast.add(localRank);
     const memory = team.allocateBytes(NVLS_BYTES);

@@ -9,6 +9,7 @@ import {
   type FunctionName,
 } from './functions.js';
 import { isFault, openingError, reasonOf, results } from './results.js';
+import { defined } from '../../../defined.js';
 
 /** Time for which each turn of the event loop polls an event, milliseconds. Later, a timer polls it each millisecond. */
 const POLLS_MS = 5;
@@ -30,7 +31,7 @@ export function countDevices(driver: Driver): number {
   const counted = driver.cuDeviceGetCount(count);
   if (counted !== results.SUCCESS || count[0] === 0)
     throw openingError(driver, 'cuDeviceGetCount', counted === results.SUCCESS ? results.NO_DEVICE : counted);
-  return count[0] ?? 0;
+  return defined(count[0]);
 }
 
 /**
@@ -66,9 +67,9 @@ export class CudaContext {
       if (result !== results.SUCCESS) throw openingError(driver, call, result);
     };
     opening('cuDeviceGet', driver.cuDeviceGet(device, ordinal));
-    this.device = device[0] ?? 0;
+    this.device = defined(device[0]);
     opening('cuDevicePrimaryCtxRetain', driver.cuDevicePrimaryCtxRetain(this.#out, this.device));
-    this.handle = this.#out[0] ?? 0n;
+    this.handle = defined(this.#out[0]);
   }
 
   get name(): string {
@@ -92,7 +93,7 @@ export class CudaContext {
   attribute(attribute: number): number {
     const value = new Int32Array(1);
     this.check('cuDeviceGetAttribute', this.driver.cuDeviceGetAttribute(value, attribute, this.device));
-    return value[0] ?? 0;
+    return defined(value[0]);
   }
 
   /** Runs calls of the driver while the context is current. They must not wait for promises. */
@@ -127,7 +128,7 @@ export class CudaContext {
   makeStream(): bigint {
     return this.run((driver) => {
       this.check('cuStreamCreate', driver.cuStreamCreate(this.#out, NON_BLOCKING_STREAM));
-      const stream = this.#out[0] ?? 0n;
+      const stream = defined(this.#out[0]);
       this.#streams.push(stream);
       return stream;
     });
@@ -195,7 +196,7 @@ export class CudaContext {
 
   #makeEvent(): bigint {
     this.check('cuEventCreate', this.driver.cuEventCreate(this.#out, EVENT_WITHOUT_TIMING));
-    return this.#out[0] ?? 0n;
+    return defined(this.#out[0]);
   }
 }
 

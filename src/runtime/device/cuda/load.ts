@@ -1,6 +1,7 @@
 import { firstLineOf, InvalidUsageError } from '../../../errors.js';
 import { ownRequire } from '../../../own-module.js';
 import { argumentTypes, functions, IPC_BYTES, type Driver, type DriverFunctions, type FunctionName } from './functions.js';
+import { defined } from '../../../defined.js';
 
 /** The first version of the driver that has all functions, as users know it. */
 const REMEDY = 'install an NVIDIA driver of CUDA 12.2 or newer (R535)';
@@ -68,7 +69,7 @@ function bind(koffi: Koffi, library: Library, soname: string): Driver {
 /** ` of CUDA 11.4`, if the driver says so. */
 function versionOf(driver: Partial<DriverFunctions>): string {
   const version = new Int32Array(1);
-  return driver.cuDriverGetVersion?.(version) === 0 ? ` of CUDA ${versionText(version[0] ?? 0)}` : '';
+  return driver.cuDriverGetVersion?.(version) === 0 ? ` of CUDA ${versionText(defined(version[0]))}` : '';
 }
 
 /** A version as the driver counts it: 12020 is 12.2. */
