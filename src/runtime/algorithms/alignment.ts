@@ -1,6 +1,5 @@
 /**
- * Data are divided among ranks, or moved in pieces, in whole pairs of cache lines, and therefore in whole elements of any
- * type.
+ * Data are divided among ranks, or moved in pieces, in whole pairs of cache lines, and therefore in whole elements of any type.
  */
 export const ALIGNMENT = 128;
 

@@ -223,8 +223,7 @@ function listed(counts: readonly number[]): string {
 }
 
 /**
- * Text of the first difference between the counts of two ranks: `their counts differ first for rank 1: 2 on rank 0, 3 on rank
- * 4`.
+ * Text of the first difference between the counts of two ranks: `their counts differ first for rank 1: 2 on rank 0, 3 on rank 4`.
  */
 export function describeDifference(
   rank: number,

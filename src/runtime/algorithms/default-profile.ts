@@ -1,8 +1,6 @@
 import type { Profile } from './profile.js';
 
-/**
- * Times of the algorithms on one machine, for predictions before `tccl tune` was run. Made by scripts/default-profile.mjs.
- */
+/** Times of the algorithms on one machine, for predictions before `tccl tune` was run. Made by scripts/default-profile.mjs. */
 export const defaultProfile: Profile = {
   format: 'tccl profile',
   formatVersion: 1,

@@ -92,9 +92,7 @@ export class Operand {
     if (at !== address) this.segment.kernels.copy(address, at, bytes);
   }
 
-  /**
-   * Writes the `bytes` bytes at address `source` to byte `from`. With `backward`, a placed array is written from its end on.
-   */
+  /** Writes the `bytes` bytes at address `source` to byte `from`. With `backward`, a placed array is written from its end on. */
   write(from: number, bytes: number, source: number, backward = false): void {
     const { kernels } = this.segment;
     if (!this.placed) this.#copy(this.#piece(from, bytes), this.#at(source, bytes), bytes);
@@ -129,9 +127,7 @@ export class Operand {
     else this.write(0, bytes, source);
   }
 
-  /**
-   * Copies `bytes` bytes of another operand from its byte `from` to byte `to`, like write(), unless it is the same memory.
-   */
+  /** Copies `bytes` bytes of another operand from its byte `from` to byte `to`, like write(), unless it is the same memory. */
   copyFrom(source: Operand, from: number, to: number, bytes: number, backward = false): void {
     if (bytes === 0) return;
     if (source.placed) {

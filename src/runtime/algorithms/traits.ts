@@ -19,9 +19,7 @@ interface AlgorithmTraits {
 
 /** With more ranks, a message of PAT would not have room for a pair of cache lines of each block. */
 const PAT_RANKS = (2 * BUFFER_SLICE_BYTES) / ALIGNMENT;
-/**
- * Largest block of a rank for which PAT's few messages are faster than a ring's many; measured (docs/notes/algorithms.md).
- */
+/** Largest block of a rank for which PAT's few messages are faster than a ring's many; measured (docs/notes/algorithms.md). */
 const PAT_BYTES = 16 * 1024;
 /**
  * Largest call, one slice of a tree, for which a tree's few messages are faster than a ring's many; measured

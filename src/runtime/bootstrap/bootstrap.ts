@@ -77,9 +77,7 @@ export interface Bootstrap {
   waitFor(peer: number): () => void;
   /** Opens the line for ranks that wait in a common call on this network; one at a time. Close it with the call. */
   openWaitQueries(): WaitQueries;
-  /**
-   * Opens the line for the communicator's other waits; there is one.
-   */
+  /** Opens the line for the communicator's other waits; there is one. */
   openLastingWaitQueries(): WaitQueries;
   /**
    * Calls `listener` when another rank has failed: it died, gave up, or ended this network with an error. The notice uses the

@@ -15,9 +15,7 @@ interface DialOptions {
   readonly events: ConnectionEvents;
   /** Aborts the attempts; the dial rejects with its reason. */
   readonly signal: AbortSignal;
-  /**
-   * Notices for the other side before the goodbye, in case the dial is aborted when that side already uses the connection.
-   */
+  /** Notices for the other side before the goodbye, in case the dial is aborted when that side already uses the connection. */
   readonly news?: readonly string[];
   /** Called after each failed attempt before the next one; an error that it throws ends the dial. */
   readonly onFailure?: (error: Error) => void;

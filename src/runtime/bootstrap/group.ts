@@ -26,9 +26,7 @@ export class RankGroup {
   readonly #stopListening: (() => void)[];
   /** Resolves with the reason when an operation of the group, and so all later ones, cannot be completed. */
   readonly failed: Promise<Error>;
-  /**
-   * Error of the first member that failed: it died, gave up, or ended the network with an error. Closing is not a failure.
-   */
+  /** Error of the first member that failed: it died, gave up, or ended the network with an error. Closing is not a failure. */
   readonly #memberEnding = new Ending();
   #tellFailure: (error: Error) => void = () => undefined;
   #failed: { readonly sequence: number; readonly error: Error } | undefined;

@@ -22,8 +22,7 @@ export interface ListenerOptions {
   /** Called when a connector at an IP address is refused: its job is another one, or it does not know the secret. */
   readonly onRefusal?: ((from: string, why: Refusal) => void) | undefined;
   /**
-   * Called when a connector has proved that it knows the secret; must `open` the connection immediately, or take over the
-   * socket.
+   * Called when a connector has proved that it knows the secret; must `open` the connection immediately, or take over the socket.
    */
   readonly admit: (greeting: Greeting, open: (events: ConnectionEvents) => BootstrapConnection, admitted: Admitted) => void;
 }

@@ -279,9 +279,7 @@ export class Network implements Bootstrap {
     }
   }
 
-  /**
-   * A copy of an error of the mesh for this network alone: all networks of the mesh get it, and communicators add to theirs.
-   */
+  /** A copy of an error of the mesh for this network alone: all networks of the mesh get it, and communicators add to theirs. */
   #news(error: Error): Error {
     const mine = this.#inMyRanks(error) as Error;
     return mine === error && mine instanceof TcclError ? unpackError(packError(mine)) : mine;

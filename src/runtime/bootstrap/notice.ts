@@ -9,9 +9,7 @@ export type Notice =
   | { readonly kind: 'aborted'; readonly rank: number; readonly reason: string; readonly death?: TransferredError | undefined }
   /** The rank sent a goodbye. */
   | { readonly kind: 'left'; readonly rank: number }
-  /**
-   * The rank has closed one network, and takes part in no operation of the group from this number on. Sent to members only.
-   */
+  /** The rank has closed one network, and takes part in no operation of the group from this number on. Sent to members only. */
   | { readonly kind: 'closed'; readonly rank: number; readonly group: string; readonly sequence: number }
   /** The rank asks the receiver whether it waits in an out-of-band call on the network of a space. */
   | { readonly kind: 'asks'; readonly rank: number; readonly space: number }

@@ -62,8 +62,7 @@ export class RecordReader {
   readonly #key: Uint8Array;
   #number = 0;
   /**
-   * A record of which only the first `#have` bytes have arrived; its buffer has a header's length until the header is
-   * complete.
+   * A record of which only the first `#have` bytes have arrived; its buffer has a header's length until the header is complete.
    */
   #partial: Buffer | undefined;
   #have = 0;

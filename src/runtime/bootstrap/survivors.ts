@@ -25,9 +25,7 @@ interface SurvivorQuery extends Required<SurvivorWish> {
   readonly excluded: readonly number[];
   /** Message space of queries about these members only. */
   readonly space: number;
-  /**
-   * Number of the query among those about these members; unchanged when it is repeated because a rank died after the answer.
-   */
+  /** Number of the query among those about these members; unchanged when it is repeated because a rank died after the answer. */
   readonly number: number;
   /** Aborts the wait. */
   readonly signal: AbortSignal;

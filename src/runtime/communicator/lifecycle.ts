@@ -28,9 +28,7 @@ interface Work {
   readonly left: () => void;
 }
 
-/**
- * The life of a communicator on this rank: failure, abort, close. docs/notes/failures.md has its states.
- */
+/** The life of a communicator on this rank: failure, abort, close. docs/notes/failures.md has its states. */
 export class Lifecycle {
   /** Error with which the communicator failed. */
   readonly ending = new Ending<TcclError>();

@@ -6,8 +6,7 @@ export interface Registration {
   readonly array: TypedArray;
   /**
    * True if calls work on the array without copies, which needs an array from alloc() or a view of one. For all others
-   * registration changes nothing: existing JavaScript memory cannot be shared later, so such arrays are copied through
-   * staging.
+   * registration changes nothing: existing JavaScript memory cannot be shared later, so such arrays are copied through staging.
    */
   readonly zeroCopy: boolean;
 }

@@ -3,8 +3,7 @@ import { join } from '#platform/paths';
 import { namesIn, textOf } from '../proc.js';
 
 /*
- * Cores, which Linux calls CPUs: hardware threads, by their numbers. `root` is where /proc and /sys are, `/` on a real
- * machine.
+ * Cores, which Linux calls CPUs: hardware threads, by their numbers. `root` is where /proc and /sys are, `/` on a real machine.
  */
 
 /** The cores that this process may use, in Linux's form (`0-3,8`); undefined if the system does not report them. */

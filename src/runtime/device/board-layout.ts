@@ -59,8 +59,7 @@ export const slot = {
 } as const;
 export const REPORT_WORDS = 28;
 /**
- * Index of f64 in a slot: start of the wait of each report; count of the last call that waited, and its place among
- * all of those.
+ * Index of f64 in a slot: start of the wait of each report; count of the last call that waited, and its place among all of those.
  */
 export const slotTimes = { since: 46, count: 49, order: 50 } as const;
 export const SLOT_TEXT = 416;

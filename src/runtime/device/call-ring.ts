@@ -27,9 +27,8 @@ export interface EntryHolder {
 }
 
 /**
- * The last calls of a rank, for readers of its board (board-layout.ts). Equal collectives that follow each other without a
- * wait share an entry, which a small call then only compares itself with; messages that repeat in turn share a block of
- * entries.
+ * The last calls of a rank, for readers of its board (board-layout.ts). Equal collectives that follow each other without a wait
+ * share an entry, which a small call then only compares itself with; messages that repeat in turn share a block of entries.
  */
 export class CallRing {
   readonly #words: Int32Array;

@@ -51,8 +51,7 @@ export class Multicast {
   }
 
   /**
-   * Makes an object to which `members` ranks of the segment will bind `bytes` bytes each, a multiple of
-   * MULTICAST_GRANULARITY.
+   * Makes an object to which `members` ranks of the segment will bind `bytes` bytes each, a multiple of MULTICAST_GRANULARITY.
    * @throws InvalidArgumentError `ARGUMENT_RANGE`; SystemError `OUT_OF_MEMORY`
    */
   static create(segment: Segment, members: number, bytes: number): Multicast {
@@ -262,9 +261,7 @@ export class MulticastView {
     return defined(this.addresses[this.member]) + offset;
   }
 
-  /**
-   * Reads a place in all members' memories, reduces, and writes the result to `address`, which may be in the place itself.
-   */
+  /** Reads a place in all members' memories, reduces, and writes the result to `address`, which may be in the place itself. */
   loadReduce(type: number, operator: number, offset: number, bytes: number, address: number): void {
     this.#check(offset, bytes);
     this.#words[this.#one / 4] = address - offset;

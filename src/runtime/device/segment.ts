@@ -195,9 +195,7 @@ export class Segment {
     return new Segment({ memory }, localRank, nLocalRanks);
   }
 
-  /**
-   * Describes the segment for another thread of this rank, which may allocate the addresses [from, to) of this rank's heap.
-   */
+  /** Describes the segment for another thread of this rank, which may allocate the addresses [from, to) of this rank's heap. */
   forThread(from: number, to: number): SegmentInThread {
     const { memory, localRank, nLocalRanks } = this;
     const file = this.#backing.file;
@@ -262,8 +260,7 @@ export class Segment {
   }
 
   /**
-   * From now on, memory is allocated while this thread is where `goHome` moves it; the function that it returns moves it
-   * back.
+   * From now on, memory is allocated while this thread is where `goHome` moves it; the function that it returns moves it back.
    */
   takeMemoryAt(goHome: () => () => void): void {
     this.#reservation.takeAt(goHome);

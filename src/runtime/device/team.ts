@@ -119,8 +119,7 @@ export class Team {
   }
 
   /**
-   * Stores the error with which this rank ends the communicator, for ranks that wait for something else. Only the first
-   * counts.
+   * Stores the error with which this rank ends the communicator, for ranks that wait for something else. Only the first counts.
    */
   recordFailure(words: Uint8Array): void {
     if (this.#isForgotten) return;

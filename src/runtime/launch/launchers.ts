@@ -88,9 +88,7 @@ export const launchers: readonly Launcher[] = [
   torchrun,
 ];
 
-/**
- * The port above torchrun's: torchrun's agent (or rank 0) serves its own key-value store on MASTER_PORT while the job runs.
- */
+/** The port above torchrun's: torchrun's agent (or rank 0) serves its own key-value store on MASTER_PORT while the job runs. */
 function torchrunAddress(env: Environment): string | undefined {
   const host = value(env, 'MASTER_ADDR');
   const port = value(env, 'MASTER_PORT');

@@ -4,9 +4,8 @@ import type { Worker } from '#platform/threads';
 const script = /^(?:-p?e|-p|--eval|--print|--input-type)(?:=|$)/;
 
 /**
- * Node's flags for a worker that runs a file: this process's flags, without those of a script given on the command line
- * (`node --input-type=module -e …`). Node refuses the type beside a file, and `parseArgs` would treat the file as an
- * argument.
+ * Node's flags for a worker that runs a file: this process's flags, without those of a script given on the command line (`node
+ * --input-type=module -e …`). Node refuses the type beside a file, and `parseArgs` would treat the file as an argument.
  */
 export function workerFlags(flags: readonly string[] = process.execArgv): string[] {
   return flags.filter(

@@ -48,8 +48,7 @@ const PACKED = 255;
 const STAGE_SLOTS = 4;
 const STAGE_SLOT_BYTES = 128 * 1024;
 /**
- * Smallest slot, and the gap between slots, which avoids multiples of large powers of two, so that slots do not share cache
- * sets.
+ * Smallest slot, and the gap between slots, which avoids multiples of large powers of two, so that slots do not share cache sets.
  */
 const LEAST_SLOT_BYTES = 256;
 const BETWEEN_SLOTS_BYTES = 128;

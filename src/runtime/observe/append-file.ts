@@ -31,9 +31,7 @@ export function appendTo(path: string, what: string): Appending {
   return file;
 }
 
-/**
- * The path for a pattern of the user's: `%h` becomes the host's name, `%%` becomes `%`, and `marks` has further replacements.
- */
+/** The path for a pattern of the user's: `%h` becomes the host's name, `%%` becomes `%`, and `marks` has further replacements. */
 export function fileNamed(pattern: string, marks: Readonly<Record<string, string>> = {}): string {
   const meanings: Readonly<Record<string, string>> = { '%h': hostname(), '%%': '%', ...marks };
   return pattern.replace(/%./g, (mark) => meanings[mark] ?? mark);

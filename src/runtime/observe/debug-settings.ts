@@ -10,8 +10,7 @@ export interface DebugSettings {
   readonly level: DebugLevel;
   readonly subsystems: ReadonlySet<DebugSubsystem>;
   /**
-   * TCCL_DEBUG_FILE: `%h` stands for the host's name, `%p` for the process, `%%` for `%`. Default: standard output, as in
-   * NCCL.
+   * TCCL_DEBUG_FILE: `%h` stands for the host's name, `%p` for the process, `%%` for `%`. Default: standard output, as in NCCL.
    */
   readonly file: string | undefined;
 }

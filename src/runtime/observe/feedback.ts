@@ -50,9 +50,7 @@ export interface FeedbackContext {
   readonly secret: Uint8Array;
 }
 
-/**
- * Number of communicators of this process so far, and this process in the first one: its rank, and the number of its host.
- */
+/** Number of communicators of this process so far, and this process in the first one: its rank, and the number of its host. */
 let made = 0;
 let firstRank = 0;
 let firstHost = 0;

@@ -17,9 +17,7 @@ interface FlightEntry {
   readonly input_sizes: readonly (readonly number[])[];
   readonly input_dtypes: readonly string[];
   readonly state: 'started' | 'completed';
-  /**
-   * Nanoseconds since 1970. Of a call that began between two readings of the clock it is that of the earlier one.
-   */
+  /** Nanoseconds since 1970. Of a call that began between two readings of the clock it is that of the earlier one. */
   readonly time_created_ns: number | null;
   readonly time_discovered_started_ns: number | null;
   readonly time_discovered_completed_ns: number | null;

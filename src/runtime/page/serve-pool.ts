@@ -5,9 +5,8 @@ import { init } from './init.js';
 import { placeOfPool } from './place.js';
 
 /**
- * Makes this worker a rank of the pool that started it: it runs these functions for `pool.run` and `pool.map`.
- * Resolves when all ranks have
- * joined.
+ * Makes this worker a rank of the pool that started it: it runs these functions for `pool.run` and `pool.map`. Resolves when all
+ * ranks have joined.
  *
  * @throws as init(); InvalidUsageError `RANK_UNKNOWN` in a worker that no pool started
  */

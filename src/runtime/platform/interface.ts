@@ -6,8 +6,7 @@ export type { AddressInfo, Server, Socket };
 
 /**
  * The machine that the runtime runs on. Nothing else in src/runtime may read a clock, set a timer, draw a random number or open a
- * socket, so that another platform can decide
- * what a rank sees: lint checks it.
+ * socket, so that another platform can decide what a rank sees: lint checks it.
  */
 export interface Platform {
   /** Milliseconds since this process began; never goes back. */

@@ -59,8 +59,7 @@ export interface RuntimeSettings {
    */
   readonly initTimeoutMs: number;
   /**
-   * TCCL_HEARTBEAT: seconds after which an unresponsive host counts as gone (bootstrap/liveness.ts); 0 means never. Default
-   * 10.
+   * TCCL_HEARTBEAT: seconds after which an unresponsive host counts as gone (bootstrap/liveness.ts); 0 means never. Default 10.
    */
   readonly heartbeatMs: number;
   /** TCCL_WARN_AFTER: seconds after which a rank that waits for others warns; 0 means never. Default 30. */

@@ -47,8 +47,7 @@ export interface NetworkTransportOptions {
   /** A rank with its host and address, for errors. Left out, they have the rank only. */
   readonly placeOf?: (rank: number) => string;
   /**
-   * Moves data by system calls during the caller's polls. Left out, or where node:net has no descriptors, node:net moves
-   * them.
+   * Moves data by system calls during the caller's polls. Left out, or where node:net has no descriptors, node:net moves them.
    */
   readonly libc?: Libc | undefined;
 }

@@ -7,8 +7,7 @@ import type { Connection, FifoSize } from './transport.js';
 
 /*
  * A FIFO between two ranks of one host, in the receiver's heap. Each counter has a cache line of its own, written by one side
- * only.
- * A side keeps a copy of the other side's counter and reads the counter again only when it would have to wait by the copy.
+ * only. A side keeps a copy of the other side's counter and reads the counter again only when it would have to wait by the copy.
  *
  *     0      tail u32, sender's state u32, bytes of its reason u32          written by the sender
  *     64     length of each step's message u32[steps]

@@ -2,12 +2,9 @@ import { FIRST_STEP, HEAD, ShmConnection, type Fifo } from './shm-connection.js'
 import type { ReceiveConnection, SendConnection } from './transport.js';
 
 /*
- * Protocol LL: short messages through a FIFO whose slots are lines of 8-byte words, each with 4 bytes of data and a 4-byte
- * flag
- * that are stored together (device/kernels/assembly/low-latency.ts). The flag is the number of the step. The receiver polls
- * the
- * data itself: a message with 8 bytes of data needs one cache line, where the other FIFO needs one line each for the counter,
- * the
+ * Protocol LL: short messages through a FIFO whose slots are lines of 8-byte words, each with 4 bytes of data and a 4-byte flag
+ * that are stored together (device/kernels/assembly/low-latency.ts). The flag is the number of the step. The receiver polls the
+ * data itself: a message with 8 bytes of data needs one cache line, where the other FIFO needs one line each for the counter, the
  * length, the header and the data.
  *
  * Each side keeps the unpacked message in a slot of its own.

@@ -16,9 +16,7 @@ import { graceMs } from '../failure/grace.js';
 const SHORT_CREDITS = 3 / 4;
 const LONG_CREDITS = 3 / 8;
 
-/**
- * Minimum number of bytes to ask for, so that several short messages arrive in one read. Bytes behind a message are moved.
- */
+/** Minimum number of bytes to ask for, so that several short messages arrive in one read. Bytes behind a message are moved. */
 const READ_BYTES = 4096;
 
 /** Means of a connection besides its socket and its memory. */

@@ -115,9 +115,7 @@ export interface Connection {
   reportWait(report: readonly number[]): void;
   /** The last report of the other side. */
   waitReport(): WaitReport | undefined;
-  /**
-   * Sends a goodbye after all posted messages, and a last report before it. Resolves when this side has closed everything.
-   */
+  /** Sends a goodbye after all posted messages, and a last report before it. Resolves when this side has closed everything. */
   close(report?: readonly number[]): Promise<void>;
   /** Ends immediately; the other side and later calls on this side throw `reason`. */
   abort(reason: Error): void;

@@ -374,9 +374,7 @@ export class Exchange implements Outputs {
     for (const connection of all) connection.onNews(listener);
   }
 
-  /**
-   * Sends a goodbye to all, with the last call. Resolves when everything is sent; the slots must stay allocated until then.
-   */
+  /** Sends a goodbye to all, with the last call. Resolves when everything is sent; the slots must stay allocated until then. */
   async close(): Promise<void> {
     const call = this.underWay();
     const last = call && encodeActivity({ kind: 'left', number: this.#number, call });

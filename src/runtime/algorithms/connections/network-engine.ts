@@ -49,8 +49,7 @@ export class NetworkEngine implements Engine {
   #algorithm: Algorithm = 'ring';
   readonly #call: NetworkCall;
   /**
-   * True if the ranks only meet, because this is the first call by its algorithm; and its connections while they are being
-   * made.
+   * True if the ranks only meet, because this is the first call by its algorithm; and its connections while they are being made.
    */
   #meeting = false;
   readonly #metFor = new Set<Algorithm>(['ring']);

@@ -34,9 +34,8 @@ export const ring: NetworkAlgorithm = {
 };
 
 /**
- * The algorithm *ring*: ranks in a circle, each of which receives from the previous and sends to the next. Every rank sends
- * and receives the minimum number of bytes, all at the same time; but one rank's data reach the last rank only after n - 1
- * messages.
+ * The algorithm *ring*: ranks in a circle, each of which receives from the previous and sends to the next. Every rank sends and
+ * receives the minimum number of bytes, all at the same time; but one rank's data reach the last rank only after n - 1 messages.
  *
  * The protocols *Simple* and *LL* are rings on two kinds of connections: slices of up to 120 KiB that kernels process in
  * place, or short messages whose words carry their own flags (transport/shm-low-latency.ts).

@@ -7,8 +7,7 @@ import type { Operand } from '../operand.js';
 import { defined } from '../../../defined.js';
 
 /**
- * Shortest block with which the root helps, among more than two ranks: with shorter ones, waiting for it costs more
- * (measured).
+ * Shortest block with which the root helps, among more than two ranks: with shorter ones, waiting for it costs more (measured).
  */
 const HELPED_BYTES = 256 * 1024;
 

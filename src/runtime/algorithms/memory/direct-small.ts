@@ -7,9 +7,7 @@ import { kindOf } from '../call.js';
 import type { StagingMemory } from './direct-staging.js';
 import { Operand } from '../operand.js';
 
-/**
- * Calls other than all-reduce use one phase at least up to this size, because not every rank reduces everything (measured).
- */
+/** Calls other than all-reduce use one phase at least up to this size, because not every rank reduces everything (measured). */
 const LEAST_BYTES = 1024;
 
 /**

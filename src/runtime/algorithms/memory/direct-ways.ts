@@ -12,8 +12,7 @@ const BETTER = 0.95;
 const CHANGED = 1.5;
 
 /**
- * Measurements of one kind of call and one range of lengths. Times are for one byte, the shorter of the last two calls of a
- * way.
+ * Measurements of one kind of call and one range of lengths. Times are for one byte, the shorter of the last two calls of a way.
  */
 interface Experience {
   better: Way;

@@ -24,10 +24,9 @@ const EXCHANGE = 3;
 const GIVEN_UP = 4;
 
 /**
- * The algorithm *direct*, for ranks that share one segment: NVLS on shared memory. The kernels
- * (device/kernels/assembly/local.ts) do the work and the waiting. This class chooses between the one-phase form for small
- * operations and the forms for large ones, and carries out the all-reduce of arrays outside the segment, which goes through
- * staging memory chunk by chunk:
+ * The algorithm *direct*, for ranks that share one segment: NVLS on shared memory. The kernels (device/kernels/assembly/local.ts)
+ * do the work and the waiting. This class chooses between the one-phase form for small operations and the forms for large ones,
+ * and carries out the all-reduce of arrays outside the segment, which goes through staging memory chunk by chunk:
  *
  *      zero copy      |---------------------- one round ----------------------|
  *      staged         | copy in, round, copy out | copy in, round, copy out | …   (Team.stageBytes each, on every rank)

@@ -25,9 +25,7 @@ export class NvlsEngine extends TeamEngine {
     super(team, localRanks);
   }
 
-  /**
-   * Every rank of the team calls it: the first creates the multicast object, and the bootstrap network carries its handle.
-   */
+  /** Every rank of the team calls it: the first creates the multicast object, and the bootstrap network carries its handle. */
   static async open(bootstrap: Bootstrap, team: Team, libc: Libc | undefined): Promise<NvlsEngine> {
     const { segment, localRank, nLocalRanks } = team;
     const { localRanks } = bootstrap;

@@ -246,9 +246,7 @@ export class Nvls {
     return ((step - this.#before) | 0) * this.#stepBytes;
   }
 
-  /**
-   * Distance of the slowest member's counter from a number. Counters overflow in time, so they are compared by difference.
-   */
+  /** Distance of the slowest member's counter from a number. Counters overflow in time, so they are compared by difference. */
   #ahead(counter: number, than: number): number {
     let least = Infinity;
     for (let member = 0; member < this.#n; member++)

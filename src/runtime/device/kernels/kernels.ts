@@ -102,9 +102,7 @@ export interface Kernels extends Arithmetic, MailboxKernels {
   setRoom(address: number, bytes: number): void;
   /** Any other collective except the V forms, in which all ranks post their data. */
   small(code: number, root: number, send: number, recv: number, count: number, spins: number): number;
-  /**
-   * Posts a call with four words and a float64, which others find at postAddress() + 8, and waits for all other posts: MET.
-   */
+  /** Posts a call with four words and a float64, which others find at postAddress() + 8, and waits for all other posts: MET. */
   meet(
     code: number,
     root: number,

@@ -5,9 +5,7 @@ import { COPY_BLOCK_BYTES, COPY_TWICE_ARGUMENTS, copyTwiceCode, type CopyTwiceFu
 import { BLOCK_BYTES, SUM_FLOAT16_ARGUMENTS, sumFloat16Code, type SumFloat16Function } from './sum-float16.js';
 import { addingOf, SUM_ARGUMENTS, sumCode, type Adding, type SumFunction } from './sum.js';
 
-/**
- * Bytes to read of /proc/cpuinfo: more than the first core's entry. Reading all takes milliseconds with hundreds of cores.
- */
+/** Bytes to read of /proc/cpuinfo: more than the first core's entry. Reading all takes milliseconds with hundreds of cores. */
 const CPU_INFO_BYTES = 4096;
 
 interface Functions {

@@ -4,8 +4,7 @@ import { Assembler, general, vector } from './assembler.js';
 export const BLOCK_BYTES = 128;
 
 /**
- * Arguments of the code: all numbers; tables are u32 offsets from `base`. At least one block, one destination and two
- * sources.
+ * Arguments of the code: all numbers; tables are u32 offsets from `base`. At least one block, one destination and two sources.
  */
 export type SumFloat16Function = (
   base: number,
@@ -25,9 +24,8 @@ const PLACE_BYTES = 4;
 /**
  * Sums float16 like assembly/words.ts: sources are added in order, each sum is rounded to nearest even, NaNs become 0x7fff.
  *
- * The intermediate rounding to float32 changes nothing, because float32 has more than twice the bits (24 and 11). The
- * processor's conversions handle subnormal numbers and round to nearest even, regardless of the settings for other
- * arithmetic.
+ * The intermediate rounding to float32 changes nothing, because float32 has more than twice the bits (24 and 11). The processor's
+ * conversions handle subnormal numbers and round to nearest even, regardless of the settings for other arithmetic.
  */
 export function sumFloat16Code(): Uint8Array {
   const code = new Assembler();

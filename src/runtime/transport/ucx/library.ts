@@ -2,9 +2,8 @@ import { firstLineOf, SystemError } from '../../../errors.js';
 import { ownRequire } from '../../../own-module.js';
 
 /**
- * The calls of UCX that the transport needs. Contexts, workers, endpoints, requests and places in memory are addresses; no
- * call blocks. Functions that begin an operation return the address of its request, 0 if it is complete already, or a
- * negative status.
+ * The calls of UCX that the transport needs. Contexts, workers, endpoints, requests and places in memory are addresses; no call
+ * blocks. Functions that begin an operation return the address of its request, 0 if it is complete already, or a negative status.
  */
 export interface Ucx {
   /** Version of the library, such as `1.13.1`. */

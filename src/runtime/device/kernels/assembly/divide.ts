@@ -7,10 +7,7 @@ import {
 import { divideNarrow } from './narrow';
 import { loadPiece, pieceBytes, storePiece } from './pieces';
 
-/**
- * Divides each element in place. Integers truncate toward zero; floats of 8 and 16 bits are divided as float32 and
- * rounded.
- */
+/** Divides each element in place. Integers truncate toward zero; floats of 8 and 16 bits are divided as float32 and rounded. */
 export function divide(type: i32, address: usize, bytes: usize, divisor: i32): void {
   const end = address + bytes;
   if (divisor == 1) return;

@@ -25,8 +25,7 @@ const TURNED_BYTES: usize = 128 * 1024;
 const MOST_TURNED_BYTES: usize = 1024 * 1024;
 const PIECE_BYTES: usize = 64 * 1024;
 
-// Results of start functions and of progress(). A result below MISMATCH means that rank MISMATCH - result made a different
-// call.
+// Results of start functions and of progress(). A result below MISMATCH means that rank MISMATCH - result made a different call.
 const PENDING: i32 = 0;
 const DONE: i32 = 1;
 /** All ranks have posted their calls of meet(). */

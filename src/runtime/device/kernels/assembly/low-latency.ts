@@ -1,6 +1,5 @@
-// Messages whose words carry their own flags (NCCL's protocol LL): each 8 bytes of a line are 4 bytes of data and a flag,
-// stored together. The receiver polls only the data itself, so that a short message is one cache line that moves from core to
-// core.
+// Messages whose words carry their own flags (NCCL's protocol LL): each 8 bytes of a line are 4 bytes of data and a flag, stored
+// together. The receiver polls only the data itself, so that a short message is one cache line that moves from core to core.
 //
 //     length, flag | header words, each with the flag … | data words, each with the flag …
 //

@@ -2,8 +2,7 @@
 // that of widening to float32, combining and rounding to nearest even. No step depends on the machine: NaN results have one
 // pattern (CUDA's: all bits but the sign), minima and maxima keep NaN and order -0 < 0.
 //
-// Each 32-bit lane holds two or four elements. They are moved to the top of a lane one by one, and their results are moved
-// back:
+// Each 32-bit lane holds two or four elements. They are moved to the top of a lane one by one, and their results are moved back:
 //
 //     lane of two elements      | odd  16 | even 16 |
 //     odd at the top            | odd  16 |    …    |
@@ -171,8 +170,7 @@ function scaled<T>(a: v128): v128 {
 }
 
 /**
- * The even float16 of each lane as a scaled float32: after multiplication by 2^13, the sign must not repeat into the
- * exponent.
+ * The even float16 of each lane as a scaled float32: after multiplication by 2^13, the sign must not repeat into the exponent.
  */
 @inline
 function scaledEven(a: v128): v128 {
