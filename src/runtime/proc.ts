@@ -29,7 +29,7 @@ export function descriptorPath(pid: number, fd: number): string {
 }
 
 /** State of a process or thread, from its `stat`. */
-export interface ProcessStat {
+interface ProcessStat {
   /** R, S, D, T (stopped), t (held by a debugger), Z (ended, not yet awaited) … */
   readonly state: string;
   readonly parent: number;

@@ -17,7 +17,7 @@ const windowCalls = [
 export type WindowCall = (typeof windowCalls)[number];
 
 /** A call in the ring of calls that is neither a collective nor a message. */
-export type OtherCall =
+type OtherCall =
   | { readonly of: 'window'; readonly name: WindowCall; readonly type: DataType }
   | { readonly of: 'bootstrap'; readonly name: OutOfBandCall };
 

@@ -17,7 +17,7 @@ import {
   scatterValues,
 } from '../objects/collective-objects.js';
 import type { AnyObject, CombineValues } from '../objects/object-exchange.js';
-import type { ObjectCall } from '../objects/object-messages.js';
+import type { ObjectMessage } from '../objects/object-messages.js';
 import type { Begin, Objects } from '../objects/objects.js';
 import { checkFunction } from '../operators/operator.js';
 import { Collectives } from './collectives.js';
@@ -218,7 +218,7 @@ export abstract class ObjectCalls extends Collectives {
 
 type Tagged = (BlockingLimits & TagOption) | undefined;
 /** Makes the messages of a call, whose arguments were checked. */
-type BeginMessage<T = unknown> = (call: string, tag: number | undefined) => ObjectCall<T>;
+type BeginMessage<T = unknown> = (call: string, tag: number | undefined) => ObjectMessage<T>;
 
 function checked<T>({ call }: { readonly call: string }, combine: (lower: T, higher: T) => T): CombineValues {
   checkFunction(call, combine);

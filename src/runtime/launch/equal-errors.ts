@@ -17,7 +17,7 @@ interface Equal {
 }
 
 /** Destination of errors. */
-export interface ErrorPrinter {
+interface ErrorPrinter {
   /** Returns a stream that prints lines as those of `ranks`. */
   readonly open: (ranks: readonly number[]) => Writable;
 }

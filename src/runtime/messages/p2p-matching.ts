@@ -272,7 +272,7 @@ export function addNextPart(peer: Peer, transfer: Transfer): void {
 }
 
 /** Adds a transfer before all others of a queue. */
-export function addFirst(peer: Peer, queue: QueueName, transfer: Transfer): void {
+function addFirst(peer: Peer, queue: QueueName, transfer: Transfer): void {
   transfer.next = peer[queue];
   peer[queue] = transfer;
   peer[lastOf[queue]] ??= transfer;

@@ -24,7 +24,7 @@ const objectCalls = [
   'reduceObject',
   'allReduceObject',
 ] as const;
-export type ObjectCall = (typeof objectCalls)[number];
+type ObjectCall = (typeof objectCalls)[number];
 
 /** The parts of a call of scatterObjects that concern all ranks. */
 interface Scattering {

@@ -14,8 +14,8 @@ import { Incoming } from './incoming.js';
  * part announces the next one, which the receiver receives before all later receives.
  */
 
-/** A call with an object. */
-export interface ObjectCall<T> {
+/** A message with an object, or two that are in flight together. */
+export interface ObjectMessage<T> {
   readonly wait: TimedWait;
   /** The messages for which its blocking form waits. */
   readonly messages: readonly (readonly [sends: boolean, peer: number])[];
@@ -30,35 +30,35 @@ export class ObjectMessages {
     this.#parts = parts;
   }
 
-  /** Starts the promise form of a call. */
-  start<T>({ wait, result }: ObjectCall<T>, options: CallLimits | undefined): Promise<T> {
+  /** Starts the promise form. */
+  start<T>({ wait, result }: ObjectMessage<T>, options: CallLimits | undefined): Promise<T> {
     return startWait(this.#parts, wait, options).then(result);
   }
 
-  /** Carries out the blocking form of a call. */
-  run<T>({ wait, messages, result }: ObjectCall<T>, options: BlockingLimits | undefined): T {
+  /** Carries out the blocking form. */
+  run<T>({ wait, messages, result }: ObjectMessage<T>, options: BlockingLimits | undefined): T {
     for (const [sends, peer] of messages) this.#parts.messenger.checkBlockingCall(wait.name, sends, peer);
     runWait(this.#parts, wait, options);
     return result();
   }
 
   /** Throws when the value cannot be sent. */
-  send(call: string, value: unknown, peer: number, tag?: number): ObjectCall<void> {
+  send(call: string, value: unknown, peer: number, tag?: number): ObjectMessage<void> {
     return { wait: this.#sendOf(value, peer, call, tag), messages: [[true, peer]], result: () => undefined };
   }
 
-  recv(call: string, peer: number, tag?: number): ObjectCall<unknown> {
+  recv(call: string, peer: number, tag?: number): ObjectMessage<unknown> {
     const receive = new ObjectReceive(call, this.#parts.messenger, peer, tag);
     return { wait: this.#receiveOf(receive), messages: [[false, peer]], result: () => receive.value() };
   }
 
-  recvAny(call: string, tag?: number): ObjectCall<AnyObject<unknown>> {
+  recvAny(call: string, tag?: number): ObjectMessage<AnyObject<unknown>> {
     const receive = new ObjectReceive(call, this.#parts.messenger, ANY_SOURCE, tag);
     const result = (): AnyObject<unknown> => ({ value: receive.value(), source: receive.peer, tag: receive.tag });
     return { wait: this.#waitForAny(receive), messages: [[false, ANY_SOURCE]], result };
   }
 
-  sendRecv(call: string, value: unknown, to: number, from: number): ObjectCall<unknown> {
+  sendRecv(call: string, value: unknown, to: number, from: number): ObjectMessage<unknown> {
     const { messenger, rank } = this.#parts;
     const receive = new ObjectReceive(call, messenger, from);
     const wait = bothOf(this.#sendOf(value, to, call), this.#receiveOf(receive));

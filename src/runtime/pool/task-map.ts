@@ -14,7 +14,7 @@ const LONG_MS = 2;
 /** A batch has at most this many times the tasks of the one before: the first shows how long a task takes. */
 const MOST_GROWTH = 4;
 
-export interface TaskMapInput {
+interface TaskMapInput {
   readonly name: string;
   readonly items: readonly unknown[];
   readonly nRanks: number;

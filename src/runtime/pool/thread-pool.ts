@@ -12,7 +12,7 @@ import { TaskMap } from './task-map.js';
 import { onAbort, unlessAborted } from '../abort-signals.js';
 
 /** Ranks of a pool. The promise resolves when all have ended. */
-export interface PoolThreads extends Promise<void> {
+interface PoolThreads extends Promise<void> {
   readonly ranks: readonly (RankPort & { keepAlive(does: boolean): void })[];
 }
 

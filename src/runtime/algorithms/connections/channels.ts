@@ -65,7 +65,7 @@ export function groupsOf({ hosts, teams = hosts }: Channels): RanksByHost {
 }
 
 /** NICs on the way between two ranks of different hosts. */
-export interface NicsBetween {
+interface NicsBetween {
   /** This rank's NIC of each pair of NICs that the two have on a ring. */
   readonly nics: readonly string[];
   /** Indices of these pairs, in proportion to the rings that have them, spread evenly. */

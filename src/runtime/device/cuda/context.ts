@@ -15,7 +15,7 @@ import { defined } from '../../../defined.js';
 const POLLS_MS = 5;
 
 /** Facts that the driver knows about an address. */
-export interface PointerFacts {
+interface PointerFacts {
   readonly memoryType: number;
   readonly device: number;
   /** Allocation that the address is in. */

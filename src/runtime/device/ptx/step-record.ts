@@ -10,7 +10,7 @@
 /** The most arrays of a step: one of each rank of a host. A record stays well below 4 KiB, which parameters may have. */
 export const MAX_ARRAYS = 64;
 /** The most waits or posts: NCCL's number of peers that a direct exchange has. */
-export const MAX_FLAGS = 8;
+const MAX_FLAGS = 8;
 /** Size of a record, which begins at a multiple of 16. */
 export const RECORD_BYTES = 304 + 3 * 8 * MAX_ARRAYS;
 

@@ -1,7 +1,7 @@
 import type { Builder, Double } from './builder.js';
 
 /** Places that a thread visits: from `offset`, which moves, by `stride`. */
-export interface Strides {
+interface Strides {
   readonly offset: Double;
   readonly stride: Double;
 }

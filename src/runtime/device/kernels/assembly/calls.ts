@@ -3,7 +3,6 @@
 export const ALL_REDUCE: i32 = 1;
 export const BROADCAST: i32 = 2;
 export const REDUCE: i32 = 4;
-export const ALL_GATHER: i32 = 5;
 export const REDUCE_SCATTER: i32 = 6;
 export const ALL_TO_ALL: i32 = 7;
 export const GATHER: i32 = 8;
