@@ -2,7 +2,8 @@ import type { CallLimits } from '../runtime/algorithms/arguments.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import { writeScalar } from '../runtime/device/scalar.js';
 import { operatorNames, type TypedArray } from '../runtime/device/types.js';
-import { TcclError } from '../errors.js';
+import { nameRanks } from '../runtime/bootstrap/rank-list.js';
+import { TcclError, TimeoutError } from '../errors.js';
 import { collectiveNames, type Collective } from './collectives.js';
 import type { DeviceArray } from './device-array.js';
 import type { Combining, DeviceMemory, DevicePeers, Part, PeerPoint, SwitchedCall } from './memory.js';
@@ -73,7 +74,7 @@ export class PeerCalls<Buffer> {
     this.#peers = peers;
     this.#recordBytes = 8 * fields.end + 2 * peers.handleBytes;
     void comm.failed.then((failure) => {
-      this.#failure = failure;
+      this.#failure ??= failure;
       peers.abandon(failure);
     });
   }
@@ -110,11 +111,11 @@ export class PeerCalls<Buffer> {
     for (const piece of pieces) {
       if (piece.from > 0) {
         this.#copy('in', own, piece, collective);
-        await this.#pass('ready', isQueued, () => this.#comm.barrier(limits()));
+        await this.#pass(collective, 'ready', () => this.#comm.barrier(limits()));
       }
       if (isOrdered) this.#waitForAll('ready');
       for (const step of peerSteps(collective.name, this.#view(collective, own, records, piece))) peers.queue(step);
-      await this.#pass('done', isQueued, () => this.#comm.barrier(limits()));
+      await this.#pass(collective, 'done', () => this.#comm.barrier(limits()));
       if (isOrdered) this.#waitForAll('done');
       this.#copy('out', own, piece, collective);
     }
@@ -192,9 +193,7 @@ export class PeerCalls<Buffer> {
     const record = recordAt(mine, 0, peers.handleBytes);
     this.#write(record, collective, own, retired);
     const all = new ArrayBuffer(this.#recordBytes * this.#comm.nRanks);
-    await this.#pass('ready', collective.isQueued, () =>
-      this.#comm.allGather(new Uint8Array(mine), new Uint8Array(all), limits()),
-    );
+    await this.#pass(collective, 'ready', () => this.#comm.allGather(new Uint8Array(mine), new Uint8Array(all), limits()));
     // What the exchange before has named, all ranks have closed before they came to this one.
     peers.freeRetired();
     const records = Array.from({ length: this.#comm.nRanks }, (_, rank) =>
@@ -297,10 +296,19 @@ export class PeerCalls<Buffer> {
   }
 
   /** Marks a point, and makes an exchange: without order on the device when this rank's work is done. */
-  async #pass(point: PeerPoint, isQueued: boolean, exchange: () => Promise<unknown>): Promise<void> {
+  async #pass({ name, isQueued }: Collective<Buffer>, point: PeerPoint, exchange: () => Promise<unknown>): Promise<void> {
     this.#peers.mark(point);
     if (!isQueued) await this.#reached();
-    await exchange();
+    try {
+      await exchange();
+    } catch (error) {
+      if (!(error instanceof TimeoutError)) throw error;
+      // The program knows its own call, and not this exchange.
+      const { ranks = [] } = error;
+      const others = ranks.length === 0 ? 'other ranks' : nameRanks(ranks);
+      const reason = `${name}: rank ${this.#comm.rank} waited too long for ${others}`;
+      throw (this.#failure = new TimeoutError('TIMEOUT', reason, { ranks, cause: error }));
+    }
   }
 
   async #reached(): Promise<void> {

@@ -466,3 +466,12 @@ export async function queuedOrder(comm, gpu, { driver, context }) {
   y.free();
   return { values, hasReturnedEarly: pending > 0, allocations };
 }
+
+/** Words of the ranks that wait for rank 1, which makes no call until they have given up; of their next call, too. */
+export async function late(comm, gpu) {
+  const x = await gpu.alloc(Float32Array, 8);
+  const said = [];
+  if (comm.rank !== 1) for (let i = 0; i < 2; i++) said.push(await saidBy(() => gpu.allReduce(x, x, 'sum', { timeoutMs: 1 })));
+  await comm.barrier();
+  return said;
+}
