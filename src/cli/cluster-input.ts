@@ -11,6 +11,7 @@ import { isXml } from '../planner/readers/classify.js';
 import type { Hardware } from '../planner/topology/catalogue/hardware.js';
 import { findMachine } from '../planner/topology/catalogue/machines.js';
 import { networkOfCards } from '../planner/topology/catalogue/nics.js';
+import { asStarted } from '../planner/topology/combine/merge-nics.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
 import type { System } from '../planner/topology/system.js';
 import { usesWindows, windowsOf } from '../planner/windows.js';
@@ -238,7 +239,8 @@ function assembleCluster(
     let machine = built.get(key);
     if (machine === undefined) {
       const complete = completeTopology(input, hardware);
-      const root = inCluster(() => applyOverrides(complete.root, overrides));
+      const given = inCluster(() => applyOverrides(complete.root, overrides));
+      const root = input.fileName === undefined ? asStarted(given, parameters, environment) : given;
       const { system, notes: systemNotes } = buildNoted(withoutEmptyBranches(root), input.fileName, parameters);
       notes.push(...complete.notes, ...systemNotes, ...newGpuNotes(input.title, system.gpus, parameters));
       built.set(key, (machine = { title: input.title, fileName: input.fileName, root, system }));

@@ -16,6 +16,7 @@ import { buildSystem } from '../planner/topology/build/build-system.js';
 import { completeSkeleton, isSkeleton } from '../planner/topology/catalogue/complete.js';
 import { type Hardware, parseHardware } from '../planner/topology/catalogue/hardware.js';
 import { findMachine, PCIE_BOX_FORM, suggestMachine } from '../planner/topology/catalogue/machines.js';
+import { asStarted } from '../planner/topology/combine/merge-nics.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
 import type { System } from '../planner/topology/system.js';
 import { describeNote } from '../planner/topology/xml/notes.js';
@@ -70,6 +71,8 @@ interface Hosts {
   /** True if the file says how many. */
   readonly isCounted: boolean;
   readonly overrides: Overrides;
+  /** True if NCCL has not read it yet, so that the ports of its cards are apart. */
+  readonly isOfCatalogue?: boolean;
 }
 
 function isClusterFile({ name, text }: NamedText): boolean {
@@ -168,7 +171,16 @@ function namedHosts(name: string, count: number, texts: Texts): Hosts[] {
 function catalogueHosts(name: string, count: number): Hosts {
   const machine = findMachine(name);
   if (machine !== undefined)
-    return { title: machine.name, fileName: undefined, root: machine.build(), notes: [], count, isCounted: false, overrides: {} };
+    return {
+      title: machine.name,
+      fileName: undefined,
+      root: machine.build(),
+      notes: [],
+      count,
+      isCounted: false,
+      overrides: {},
+      isOfCatalogue: true,
+    };
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
     `the catalogue has no machine ${JSON.stringify(name)}${suggestMachine(name)} (${PCIE_BOX_FORM})`,
@@ -232,7 +244,8 @@ function assemble(
       const complete = isSkeleton(each.root) ? completed(each.root, notes) : each.root;
       const whole = withDeviceEdits(applyOverrides(complete, each.overrides), position === 0 ? state.edits : []);
       const isEdited = position === 0 || state.edited === 'all';
-      const root = isEdited ? applyOverrides(whole, devicesLeft(whole, state)) : whole;
+      const left = isEdited ? applyOverrides(whole, devicesLeft(whole, state)) : whole;
+      const root = each.isOfCatalogue === true ? asStarted(left, parameters, environment) : left;
       const system = buildSystem(withoutEmptyBranches(root), { parameters, onNote: ({ message }) => notes.push(message) });
       if (system.gpus.length === 0) throw new InputError('CONTENT', 'no GPU in <system>');
       return { title: each.title, whole, root, system };

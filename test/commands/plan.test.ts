@@ -27,6 +27,17 @@ async function planJson(...args: string[]): Promise<PlanJson> {
 }
 
 describe('tccl plan', () => {
+  it.each([
+    ['2.19.4', [], 16],
+    ['2.21.5', [], 8],
+    ['2.30.7', [], 8],
+    ['2.30.7', ['--env', 'NCCL_IB_MERGE_NICS=0'], 16],
+    ['2.30.7', ['--env', 'NCCL_NET_MERGE_LEVEL=LOC'], 16],
+  ])('with NCCL %s %j, a host whose cards have two ports has %i network devices', async (version, settings, count) => {
+    const { stdout } = await tccl(['plan', 'oci-h100:2', '--nccl', version, ...settings]);
+    expect(stdout).toContain(`${count} network devices`);
+  });
+
   it('fits on one screen: machine, limit, channels, what is in use, a table', async () => {
     const { stdout, stderr, code } = await tccl(['plan', 'dgx-h100', '--nodes', '2']);
     expect({ stderr, code }).toEqual({ stderr: '', code: 0 });

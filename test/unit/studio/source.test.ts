@@ -39,6 +39,14 @@ describe('sources of the studio', () => {
     expect(planned(source).plan.nodes.nRanks).toBe(16);
   });
 
+  it('has the ports of a machine of the catalogue as NCCL joins them, and those of a file as it has them', () => {
+    const devices = (...given: Parameters<typeof sourceOf>) => sourceOf(...given)!.machines[0]!.system.nets.length;
+    expect(devices(stateOf('machine=oci-h100&nodes=2'), undefined)).toBe(8);
+    const text = 'machines: [{ machine: oci-h100, count: 2 }]';
+    expect(devices(stateOf('file=c.yaml'), { name: 'c.yaml', text })).toBe(8);
+    expect(devices(stateOf('file=t.xml&nodes=2'), { name: 't.xml', text: topology('oci-h100') })).toBe(16);
+  });
+
   it('a graph file that a variable names gives the channels', () => {
     const state = stateOf('machine=dgx-a100&nodes=2&env=NCCL_GRAPH_FILE%3Dg.xml');
     expect(filesOf(state)).toEqual(['g.xml']);

@@ -1,8 +1,9 @@
 import { InputError } from '../../../errors.js';
 import type { Parameters } from '../../parameters.js';
+import { compareVersions } from '../../versions/version.js';
 import { busIdNumber, integerOr } from '../build/attributes.js';
 import { PathType, PATH_TYPE_PORT } from '../types.js';
-import { childNamed, createElement, descendants, type XmlElement } from '../xml/tree.js';
+import { childNamed, cloneElement, createElement, descendants, type XmlElement } from '../xml/tree.js';
 import { trimUnused } from './trim-unused.js';
 
 /** NCCL's InfiniBand plugin joins this many devices at most into one. */
@@ -38,6 +39,25 @@ export function mergeNics(system: XmlElement, parameters: Parameters): void {
     if (isUsed) element.attributes.set('keep', '1');
   }
   trimUnused(system);
+}
+
+/** Since then the InfiniBand plugin joins the ports of a card (`ncclIbMergedDevs` in net_ib.cc), and since 2.24 NCCL itself. */
+const PORTS_MERGED_SINCE = '2.20.3';
+
+/**
+ * The machine as NCCL has it once it has started: with {@link mergeNics}, where the version does that and the variables let it.
+ * For machines that are described as they are built; a topology file stays as it is, because NCCL reads it so.
+ */
+export function asStarted(
+  machine: XmlElement,
+  parameters: Parameters,
+  environment: Readonly<Record<string, string>>,
+): XmlElement {
+  const isOn = compareVersions(parameters.ncclVersion, PORTS_MERGED_SINCE) >= 0 && environment['NCCL_IB_MERGE_NICS'] !== '0';
+  if (!isOn || mergeGroups(machine, parameters).length === 0) return machine;
+  const started = cloneElement(machine);
+  mergeNics(started, parameters);
+  return started;
 }
 
 /** The network devices that NCCL would join, by virtual device. @throws InputError as {@link mergeNics} */
