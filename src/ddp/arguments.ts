@@ -1,6 +1,6 @@
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError, TcclError } from '../errors.js';
-import { checkComm } from '../runtime/communicator/check-comm.js';
+import { checkComm } from '../check-comm.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import { dataTypeOf, type NumericArray } from '../runtime/device/types.js';
 import { formOf, type ParameterForm } from './buckets.js';

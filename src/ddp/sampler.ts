@@ -2,7 +2,7 @@ import { counted } from '../counted.js';
 import { describeValue } from '../describe-value.js';
 import { InvalidArgumentError } from '../errors.js';
 import { checkOptionNames } from '../option-names.js';
-import { checkComm } from '../runtime/communicator/check-comm.js';
+import { checkComm } from '../check-comm.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import { checkFlag } from './arguments.js';
 

@@ -1,4 +1,4 @@
-import { checkComm } from '../runtime/communicator/check-comm.js';
+import { checkComm } from '../check-comm.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import type { NumericArray, ReductionOperator } from '../runtime/device/types.js';
 import type { TimedCallOptions } from '../runtime/algorithms/arguments.js';

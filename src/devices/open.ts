@@ -1,5 +1,5 @@
 import { RemoteError, type TcclError } from '../errors.js';
-import { checkComm } from '../runtime/communicator/check-comm.js';
+import { checkComm } from '../check-comm.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 
 /**

@@ -337,13 +337,9 @@ export class PointToPoint {
     if (found !== undefined) throw found;
   }
 
-  /** The error with which another rank of this host ended the communicator, if there is one. */
-  recordedFailure(): Error | undefined {
-    return this.#options.team.recordedFailure();
-  }
-
+  /** Throws the error with which another rank of this host ended the communicator, if there is one. */
   throwRecordedFailure(): void {
-    const failure = this.recordedFailure();
+    const failure = this.#options.team.recordedFailure();
     if (failure !== undefined) throw failure;
   }
 

@@ -494,7 +494,7 @@ export class Window<T extends TypedArray = NumericArray> extends WindowAtomics<T
     const lane = this.#lanes.of(peer);
     if (lane !== undefined) return lookAt(lane);
     const local = pointToPoint.links.localOf(peer);
-    return local >= 0 && team.hasLeft(local) ? (pointToPoint.recordedFailure() ?? closedThere(peer)) : undefined;
+    return local >= 0 && team.hasLeft(local) ? (team.recordedFailure() ?? closedThere(peer)) : undefined;
   }
 
   #checkBlocking(call: string, peer: number): void {

@@ -1,6 +1,6 @@
-import { describeValue } from '../../describe-value.js';
-import { InvalidArgumentError } from '../../errors.js';
-import type { Communicator } from './communicator.js';
+import { describeValue } from './describe-value.js';
+import { InvalidArgumentError } from './errors.js';
+import type { Communicator } from './runtime/communicator/communicator.js';
 
 /** Throws `ARGUMENT_TYPE` unless `comm` is a communicator; `example` is how to pass one. */
 export function checkComm(call: string, comm: unknown, example: string): asserts comm is Communicator {
