@@ -52,14 +52,14 @@ function hostOf(text: string): string | undefined {
 /** So many of the lines must begin with a host, each host so often. */
 const PREFIXED_SHARE = 0.8;
 const LEAST_LINES = 4;
-const prefix = /^(?:\[1,\d+\]<stdout>:)?(?<host>[A-Za-z][\w.-]{0,62}|\d{1,5}): ?(?<rest>.*)$/;
+const prefix = /^(?:\[1,(?<rank>\d{1,6})\]<stdout>:)?(?:(?<host>[A-Za-z][\w.-]{0,62}|\d{1,5}): ?)?(?<rest>.*)$/;
 
-/** Lines of `pdsh`, `clush`, `srun -l`: `node1: …`; undefined where they have no such prefixes. */
+/** Lines of `pdsh`, `clush`, `srun -l`, `mpirun -tag-output`: `node1: …`; undefined where they have no such prefixes. */
 function prefixedLines(lines: readonly ToolLine[]): Map<string, ToolLine[]> | undefined {
   const full = lines.filter(({ text }) => text.trim() !== '');
   const byHost = new Map<string, ToolLine[]>();
   for (const { text, place } of full) {
-    const { host, rest = '' } = prefix.exec(text)?.groups ?? {};
+    const { rank, host = rank, rest = '' } = prefix.exec(text)?.groups ?? {};
     if (host === undefined) continue;
     const own = byHost.get(host);
     if (own === undefined) byHost.set(host, [{ text: rest, place }]);

@@ -237,6 +237,11 @@ const published: readonly Published[] = [
     lines: [...list(8, 'NVIDIA H200').map((line) => `n1: ${line}`), ...list(8, 'NVIDIA H200').map((line) => `n2: ${line}`)],
     hosts: [[2, 8, '90', 8, true]],
   },
+  {
+    name: 'one rank by mpirun -tag-output',
+    lines: list(8, 'NVIDIA H200').map((line) => `[1,0]<stdout>:${line}`),
+    hosts: [[1, 8, '90', 8, true]],
+  },
 ];
 
 it.each(published)('$name', ({ lines, hardware, hosts, says }) => {
