@@ -119,10 +119,14 @@ export class Lifecycle {
     return call === undefined ? error : ofCall(error, call);
   }
 
-  /** The failure of another rank that was known before, for a rank that gave up or left because of it. */
+  /**
+   * The failure of another rank that was known before, for a rank that gave up or left because of it; and for one that died
+   * after it had ended the communicator.
+   */
   #firstReason(cause: unknown): unknown {
-    const follows = cause instanceof RemoteError && (cause.code === 'ABORTED' || cause.code === 'CLOSED');
-    return follows ? (this.#news.reason ?? cause) : cause;
+    if (!(cause instanceof RemoteError)) return cause;
+    if (cause.code === 'RANK_DIED') return this.#parts.team.recordedFailure() ?? cause;
+    return cause.code === 'ABORTED' || cause.code === 'CLOSED' ? (this.#news.reason ?? cause) : cause;
   }
 
   /** The error with names of hosts and of this communicator, as its calls throw it. */
@@ -195,7 +199,7 @@ export class Lifecycle {
   #failSoon(error: Error): void {
     if (this.ending.reason !== undefined || this.#newsWatch !== undefined) return;
     this.isUsable = false;
-    this.#news.end(this.#placed(error));
+    this.#news.end(this.#placed(this.#firstReason(error)));
     const { engine, pointToPoint } = this.#parts;
     let stepsBefore = -1;
     this.#newsWatch = setInterval(() => {
