@@ -250,7 +250,7 @@ export class Lifecycle {
   readonly #exit = (exitCode: number): void => {
     if (exitCode !== 0) return;
     const { team, engine, bootstrap } = this.#parts;
-    // Else others may hear of this exit before the failure that it follows, and name this rank.
+    // A goodbye now could reach others before the news of the failure; they would then blame this rank.
     const news = this.#news.reason;
     if (news !== undefined) this.#end(news);
     team.segment.ranks.setState(rankStates.closed);
