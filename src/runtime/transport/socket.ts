@@ -9,6 +9,7 @@ import { Listener } from '../bootstrap/listener.js';
 import { limitDial, Unanswered } from '#seam/bootstrap/liveness';
 import type { Segment } from '../device/segment.js';
 import { counted } from '../../counted.js';
+import { defined } from '../../defined.js';
 import { describeError, SystemError } from '../../errors.js';
 import type { Network, NetworkTransportOptions } from './network.js';
 import { SocketConnection, type ConnectionMeans } from './socket-connection.js';
@@ -79,15 +80,19 @@ export class SocketTransport implements Transport {
   async #listenFor(peer: number, slots: SlotCounts): Promise<ConnectionSetUp<TwoWayConnection>> {
     const { segment, rank, host, secret } = this.#options;
     const memory = new SlotMemory(segment, this.size, slots);
-    let admit: (admitted: Admitted) => void = () => undefined;
-    const admitted = new Promise<Admitted>((resolve) => (admit = resolve));
+    /** The last one: the peer dials again where a connection is cut before it has the welcome. */
+    let admitted: Admitted | undefined;
+    let arrive = (): void => undefined;
+    const arrived = new Promise<void>((resolve) => (arrive = resolve));
     const listening = Listener.open({
       host,
       secret,
       expects: ({ purpose, from, to }) => purpose === purposes.data && from === peer && to === rank,
       admit: (_, __, { socket, keys }) => {
         socket.write(welcome(keys.send));
-        admit({ socket, means: this.#meansOf(peer, socket, false) });
+        admitted?.socket.destroy();
+        admitted = { socket, means: this.#meansOf(peer, socket, false) };
+        arrive();
       },
     });
     const refuse = (error: unknown): never => {
@@ -116,7 +121,7 @@ export class SocketTransport implements Transport {
       spare.close();
       stop();
       memory.free();
-      void admitted.then(({ socket }) => socket.destroy());
+      admitted?.socket.destroy();
     };
     return {
       get info() {
@@ -125,8 +130,9 @@ export class SocketTransport implements Transport {
       },
       connect: async (_, signal) => {
         try {
-          const { socket, means } = await unlessAborted(admitted, signal);
+          await unlessAborted(arrived, signal);
           stop();
+          const { socket, means } = defined(admitted);
           return new SocketConnection(socket, peer, memory, means);
         } catch (error) {
           cancel();

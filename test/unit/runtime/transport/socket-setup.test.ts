@@ -66,25 +66,33 @@ test('a listener that does not know the secret gets no data', async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-test('a connection that is cut during the handshake is made again', async () => {
+test.each(['challenge', 'welcome'])('a connection that is cut before the %s is made again', async (cutBefore) => {
   const { createServer } = await import('node:net');
   const setUp = await transport(0).setUpSend(1);
   let dials = 0;
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
-    if (++dials > 1) socket.pipe(stranger(setUp.info)).pipe(socket);
-    else socket.once('data', () => socket.destroy());
+    const listener = stranger(setUp.info);
+    socket.pipe(listener);
+    if (++dials > 1) listener.pipe(socket);
+    else
+      listener.on('data', (bytes) => {
+        if (cutBefore === 'welcome' && socket.bytesWritten === 0) socket.write(bytes);
+        else for (const each of [socket, listener]) each.destroy();
+      });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
   const receiving = await transport(1).setUpReceive(0);
-  const [sender, receiver] = await Promise.all([
-    setUp.connect(receiving.info, signal),
-    receiving.connect(Buffer.from(`127.0.0.1:${port}`), signal),
-  ]);
+  const receiver = await receiving.connect(Buffer.from(`127.0.0.1:${port}`), signal);
+  const sender = await setUp.connect(receiving.info, signal);
   expect(dials).toBe(2);
+  expect(sender.acquire()).toBeGreaterThan(0);
+  sender.post(3);
+  await until(() => receiver.peek() >= 0);
   await Promise.all([sender.close(), receiver.close()]);
   await new Promise((resolve) => server.close(resolve));
+  await until(() => tcpHandles().length === 0);
 });
 
 test('a sender that does not listen is named with its address', async () => {
