@@ -55,7 +55,10 @@ function isHarmless(fault: Fault): boolean {
 
 /** The error of each rank names what happened. */
 function checkCause(job: Job, fault: Fault, living: readonly RankProgram[]): string[] {
-  return living.flatMap(({ rank, outcome, survived }) => {
+  return living.flatMap(({ rank, outcome: own, survived }) => {
+    // A rank whose child ended because another rank had closed it revokes the communicator; the others name that rank.
+    const outcome =
+      fault.kind === 'reset' && own?.code === 'REVOKED' ? living.find((one) => own.ranks.includes(one.rank))?.outcome : own;
     if (outcome === undefined || (fault.kind === 'crash' && survived === undefined) || isCause(job, fault, rank, outcome))
       return [];
     return [`rank ${rank} does not name ${JSON.stringify(fault)}: ${outcome.code} ${outcome.text}`];

@@ -24,11 +24,10 @@ export class RankGroup {
   /** Running operations, with functions that end them. */
   readonly #running = new Map<number, (error: Error) => void>();
   readonly #stopListening: (() => void)[];
-  /** Resolves with the reason when an operation of the group, and so all later ones, cannot be completed. */
-  readonly failed: Promise<Error>;
   /** Error of the first member that failed: it died, gave up, or ended the network with an error. Closing is not a failure. */
   readonly #memberEnding = new Ending();
-  #tellFailure: (error: Error) => void = () => undefined;
+  /** This rank's own close. */
+  readonly #ownEnding = new Ending();
   #failed: { readonly sequence: number; readonly error: Error } | undefined;
 
   /**
@@ -41,7 +40,6 @@ export class RankGroup {
     this.#mesh = mesh;
     this.#space = space;
     this.#name = name;
-    this.failed = new Promise((resolve) => (this.#tellFailure = resolve));
     this.#stopListening = [
       mesh.onLost((rank, error) => {
         // A running operation may have all it needs of that rank; otherwise it detects the end itself.
@@ -75,6 +73,18 @@ export class RankGroup {
     return this.#memberEnding.onEnd(listener);
   }
 
+  /** Resolves with the reason why a member ended: its goodbye, or a failure in the group. The goodbye of another is none. */
+  whyGone(rank: number): Promise<Error> {
+    return new Promise((resolve) => {
+      void this.#mesh.whenGone(rank).then(resolve);
+      for (const ending of [this.#ownEnding, this.#memberEnding]) ending.onEnd(resolve);
+      const stop = this.#mesh.onFailure(this.#name, ({ own, error }) => {
+        if (own !== true && (error.code !== 'CLOSED' || error.rank === rank)) resolve(unpackError(error));
+      });
+      this.#stopListening.push(stop);
+    });
+  }
+
   /** Reports to the others that this rank takes part in no further operations, so that operations that wait for it fail. */
   sayGoodbye(): void {
     this.#mesh.notify(this.ranks, { kind: 'closed', rank: this.#mesh.rank, group: this.#name, sequence: this.#sequence });
@@ -83,6 +93,7 @@ export class RankGroup {
   /** Ends this rank's own operations of the group with `reason`. */
   close(reason: Error): void {
     for (const stop of this.#stopListening) stop();
+    this.#ownEnding.end(reason);
     this.#fail(0, reason);
     this.#mesh.leaveSpace(this.#space, reason);
   }
@@ -202,7 +213,6 @@ export class RankGroup {
   #fail(sequence: number, error: Error): void {
     if (this.#failed !== undefined && this.#failed.sequence <= sequence) return;
     this.#failed = { sequence, error };
-    this.#tellFailure(error);
     for (const [running, reject] of this.#running) if (running >= sequence) reject(error);
   }
 }

@@ -135,8 +135,7 @@ export class Network implements Bootstrap {
   }
 
   async whyGone(peer: number): Promise<Error> {
-    const reason = await Promise.race([this.#groups.all.failed, this.#mesh.whenGone(this.#meshRank(peer))]);
-    return this.#news(reason);
+    return this.#news(await this.#groups.all.whyGone(this.#meshRank(peer)));
   }
 
   get failure(): Error | undefined {

@@ -412,6 +412,21 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
       recovers: false,
     },
   ],
+  [
+    'a rank kept the first of two connections that another dialled, which the network had reset, and left the second one open',
+    { seed: 4_243_818, nRanks: 3, hosts: 2, calls: barrier, faults: [{ kind: 'reset', atMs: 263 }], recovers: false },
+  ],
+  [
+    'a rank whose connection was lost named another that had closed; the world did not let it revoke the parent, which knew of no loss',
+    {
+      seed: 1852,
+      nRanks: 5,
+      hosts: 2,
+      calls: [barrier[0]!, { kind: 'split', count: 1, pauseMs: 0 }, barrier[0]!],
+      faults: [{ kind: 'reset', atMs: 304 }],
+      recovers: true,
+    },
+  ],
 ];
 
 it('warns of nothing where many ranks agree after a death', async () => {

@@ -285,6 +285,19 @@ it('the reason why a rank is gone is available before and after: it closed, or t
   });
 });
 
+it('a rank that closes one network is no reason why another rank is gone from it', async () => {
+  await withRanks(3, async (ranks) => {
+    const part = ranks.map((rank) => rank.derive(7, [0, 1, 2]));
+    await Promise.all(part.map((rank) => rank.barrier()));
+    await part[2]!.close();
+    expect(await part[0]!.whyGone(2)).toMatchObject({ code: 'CLOSED', rank: 2 });
+    const reason = part[0]!.whyGone(1);
+    await part[1]!.close();
+    expect(await reason).toMatchObject({ code: 'CLOSED', rank: 1 });
+    await part[0]!.close();
+  });
+});
+
 it('a rank that closes after a failure is reported with the failure', async () => {
   await withRanks(3, async (ranks) => {
     const waiting = rejection(ranks[0]!.recv(1, 5));
