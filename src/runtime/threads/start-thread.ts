@@ -1,3 +1,4 @@
+import { process } from '#platform/process';
 import { isMainThread, Worker } from '#platform/threads';
 import type { SegmentInThread } from '../device/segment.js';
 import type { Team } from '../device/team.js';
@@ -18,6 +19,12 @@ export interface EngineThreadData {
 type Module = 'direct-thread.js' | 'network-thread.js';
 
 /**
+ * By major version, the first minor version of Node.js in which a thread may end while the thread that started it exits: earlier
+ * ones abort the process (nodejs/node#56191).
+ */
+const MAY_END_BESIDE_EXIT: Readonly<Record<number, number>> = { 20: 19, 21: Infinity, 22: 13, 23: 5 };
+
+/**
  * Starts an engine thread, which may allocate `bytes` bytes in the segment of its rank.
  * @throws SystemError `OUT_OF_MEMORY`
  */
@@ -35,7 +42,7 @@ export function startEngineThread<Data extends EngineThreadData>(
   const workerData = { ...data, segment, buffer: memory.buffer };
   const worker = startWithFlags((execArgv) => new Worker(ownModule(`runtime/threads/${module}`), { workerData, execArgv, name }));
   const stopExit = onExit((code) => {
-    if (!isMainThread) endIdle(memory, code);
+    if (!isMainThread && mayEndBesideExit()) endIdle(memory, code);
   });
   worker.once('exit', () => {
     stopExit();
@@ -51,6 +58,11 @@ export function startEngineThread<Data extends EngineThreadData>(
 function endIdle(memory: EngineThreadMemory, exitCode: number): void {
   if (exitCode !== 0 && memory.isDone(0) && memory.reason() === undefined) memory.end(DIE);
   memory.waitUntilEnded(graceMs.idleThread);
+}
+
+function mayEndBesideExit(): boolean {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  return minor >= (MAY_END_BESIDE_EXIT[major] ?? 0);
 }
 
 /** Error of an engine thread that did not start. */
