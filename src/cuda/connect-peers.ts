@@ -5,6 +5,7 @@ import { EVENT_OF_PROCESSES, EVENT_WITHOUT_TIMING, IPC_BYTES, type Driver } from
 import { results } from '../runtime/device/cuda/results.js';
 import { MAX_ARRAYS } from '../runtime/device/ptx/step-record.js';
 import { linkOf } from '../runtime/proc.js';
+import type { GpuFacts, GpuPlan } from './gpu-plan.js';
 import { CudaPeers, makeEvent, memoryHandle, openMemory, type CudaPeer, type PeerEvents } from './cuda-peers.js';
 
 /** The way of collectives between the GPUs of a communicator's ranks. */
@@ -15,6 +16,8 @@ export interface CudaTransport {
    */
   readonly name: 'peers' | 'nvls' | 'host';
   readonly reason: string;
+  /** By rank × rank: type of the path between their GPUs, by NCCL's names (`NVL`, `PIX`, `SYS`); missing where it is unknown. */
+  readonly paths?: readonly (readonly string[])[];
 }
 
 /** Things of a rank that others open. */
@@ -31,8 +34,15 @@ interface Offer {
 
 const TRIAL_BYTES = 256;
 
+/** The plan of rank 0, for the ranks of one host; undefined for other ranks, whose data go through the host. */
+export async function agreedPlan(comm: Communicator, gpus: readonly GpuFacts[]): Promise<GpuPlan | undefined> {
+  if (comm.nNodes > 1 || comm.nRanks > MAX_ARRAYS) return undefined;
+  const own = comm.rank === 0 ? (await import('./gpu-plan.js')).planGpus(gpus) : null;
+  return (await comm.broadcastObject<GpuPlan | null>(own, 0)) ?? undefined;
+}
+
 /**
- * Finds out if the GPUs of all ranks reach each other's memory, and connects them. Every rank calls it.
+ * Connects the GPUs of all ranks where the plan says so, if they reach each other's memory. Every rank calls it.
  *
  * @param isAllowed false on a rank that wants data to go through the host
  * @param free frees memory that the peers have kept
@@ -42,12 +52,15 @@ export async function connectPeers(
   context: CudaContext,
   program: bigint,
   isAllowed: boolean,
+  plan: GpuPlan | undefined,
   free: (pointer: bigint) => void,
 ): Promise<{ readonly peers: CudaPeers | undefined; readonly transport: CudaTransport }> {
-  const viaHost = (reason: string) => ({ peers: undefined, transport: { name: 'host', reason } as const });
+  const paths = plan?.paths && { paths: plan.paths };
+  const viaHost = (reason: string) => ({ peers: undefined, transport: { name: 'host', reason, ...paths } as const });
   const { nRanks, rank, nNodes } = comm;
   if (nNodes > 1) return viaHost(`the ranks are on ${nNodes} hosts`);
-  if (nRanks > MAX_ARRAYS) return viaHost(`there are ${nRanks} ranks, and kernels combine the data of ${MAX_ARRAYS}`);
+  if (plan === undefined) return viaHost(`there are ${nRanks} ranks, and kernels combine the data of ${MAX_ARRAYS}`);
+  if (plan.refusal !== undefined) return viaHost(plan.refusal);
   const trial = new Trial(context);
   if (!isAllowed) trial.refusal = 'TCCL_P2P_DISABLE=1';
   const offers = await comm.allGatherObject(trial.attempt(() => trial.offer()));
@@ -59,8 +72,8 @@ export async function connectPeers(
   const first = refusals.findIndex((refusal) => refusal !== undefined);
   trial.end(first < 0);
   if (first >= 0) return viaHost(`rank ${first}: ${refusals[first]}`);
-  const reason = "the ranks are on one host, and their GPUs reach each other's memory";
-  return { peers, transport: { name: 'peers', reason } };
+  const reason = `the ranks are on one host, and their GPUs reach each other's memory${nRanks === 1 ? '' : ` ${plan.how}`}`;
+  return { peers, transport: { name: 'peers', reason, ...paths } };
 }
 
 /** Memory and events that a rank offers to others and opens of theirs, until all know if everything worked. */

@@ -6,7 +6,8 @@ import { kernelFor, levelsOf } from '../runtime/device/ptx/kernels.js';
 import { randomBytes } from '../runtime/platform/platform.js';
 import type { CudaTransport } from './connect-peers.js';
 import type { CudaPeers } from './cuda-peers.js';
-import { CudaSwitch, switchBlocks } from './cuda-switch.js';
+import { CudaSwitch } from './cuda-switch.js';
+import type { GpuFacts } from './gpu-plan.js';
 import { SwitchMemory } from './switch-memory.js';
 import { switchBytes } from './switch-steps.js';
 
@@ -14,7 +15,6 @@ import { switchBytes } from './switch-steps.js';
 interface Facts {
   /** Reason of a rank that cannot. */
   readonly refusal: string | undefined;
-  readonly uuid: string;
   readonly multiprocessors: number;
   /** Address at which the rank receives the object. */
   readonly mailbox: Uint8Array | undefined;
@@ -36,20 +36,22 @@ interface Offer {
  * forever.
  *
  * @param peers that get the switch
- * @param isAllowed false on a rank that does not want it
+ * @param gpus of all ranks
+ * @param nChannels most blocks, the same on all ranks; 0 on a rank that wants no switch
  * @param without the way of ranks without a switch
  */
 export async function connectSwitch(
   comm: Communicator,
   context: CudaContext,
   peers: CudaPeers,
-  isAllowed: boolean,
+  gpus: readonly GpuFacts[],
+  nChannels: number | undefined,
   without: CudaTransport,
 ): Promise<CudaTransport> {
-  const found = await findSwitch(comm, context, peers, isAllowed);
+  const found = await findSwitch(comm, context, peers, gpus, nChannels ?? 0);
   if (typeof found === 'string') return { ...without, reason: `${without.reason}; no NVLS: ${found}` };
   peers.switch = found;
-  return { name: 'nvls', reason: 'each rank has a GPU of its own, and an NVSwitch combines the memory of all' };
+  return { ...without, name: 'nvls', reason: 'each rank has a GPU of its own, and an NVSwitch combines the memory of all' };
 }
 
 /** The switch, or the reason why there is none. */
@@ -57,17 +59,18 @@ async function findSwitch(
   comm: Communicator,
   context: CudaContext,
   peers: CudaPeers,
-  isAllowed: boolean,
+  gpus: readonly GpuFacts[],
+  nChannels: number,
 ): Promise<CudaSwitch | string> {
   const { rank, nRanks } = comm;
   if (nRanks < 2) return 'there is one rank';
   const making = new Making(context);
   try {
-    const facts = await comm.allGatherObject<Facts>(making.facts(isAllowed));
-    const why = refusalOf(facts);
+    const facts = await comm.allGatherObject<Facts>(making.facts(nChannels > 0));
+    const why = refusalOf(facts, gpus);
     if (why !== undefined) return why;
-    const multiprocessors = Math.min(...facts.map((each) => each.multiprocessors));
-    const nBlocks = switchBlocks(multiprocessors);
+    // All blocks run at the same time, as they wait for each other.
+    const nBlocks = Math.min(nChannels, ...facts.map(({ multiprocessors }) => multiprocessors));
     const send = (): Offer => making.create(nRanks, switchBytes(nBlocks), facts.slice(1));
     const own = rank === 0 ? await making.attempt(send) : undefined;
     const offer = await comm.broadcastObject<Offer | null>(own ?? null, 0);
@@ -115,7 +118,7 @@ class Making {
 
   facts(isAllowed: boolean): Facts {
     const context = this.#context;
-    const facts = { uuid: context.uuid.join(), multiprocessors: context.attribute(deviceAttributes.multiprocessors) };
+    const facts = { multiprocessors: context.attribute(deviceAttributes.multiprocessors) };
     const refusal = isAllowed ? missingIn(context) : 'TCCL_NVLS_ENABLE=0';
     if (refusal !== undefined) return { ...facts, refusal, mailbox: undefined };
     try {
@@ -190,8 +193,8 @@ function firstOf(refusals: readonly (string | undefined)[]): string | undefined 
 
 /** A thing that a GPU lacks. */
 function missingIn(context: CudaContext): string | undefined {
-  const { capabilityMajor, capabilityMinor, multicast, virtualMemory, fileDescriptors } = deviceAttributes;
-  const level = 10 * context.attribute(capabilityMajor) + context.attribute(capabilityMinor);
+  const { multicast, virtualMemory, fileDescriptors } = deviceAttributes;
+  const { sm: level } = context;
   const [least = 0] = levelsOf(kernelFor('multicast', { bytes: 4 }));
   if (level < least) return `GPU ${context.ordinal} is sm_${level}, and multicast memory begins with sm_${least}`;
   const lacking = Object.entries({ multicast, virtualMemory, fileDescriptors }).find(([, one]) => context.attribute(one) === 0);
@@ -201,10 +204,10 @@ function missingIn(context: CudaContext): string | undefined {
 }
 
 /** A reason for which GPUs cannot be on one switch, which all ranks find alike. */
-function refusalOf(facts: readonly Facts[]): string | undefined {
+function refusalOf(facts: readonly Facts[], gpus: readonly GpuFacts[]): string | undefined {
   const refused = firstOf(facts.map(({ refusal }) => refusal));
   if (refused !== undefined) return refused;
-  const uuids = facts.map(({ uuid }) => uuid);
+  const uuids = gpus.map(({ uuid }) => uuid);
   const second = uuids.findIndex((uuid, rank) => uuids.indexOf(uuid) < rank);
   return second < 0 ? undefined : `ranks ${uuids.indexOf(uuids[second] ?? '')} and ${second} share a GPU`;
 }

@@ -10,8 +10,6 @@ import { elementsOf, LaunchParameters, type KernelModules } from './cuda-kernels
 import type { SwitchMemory } from './switch-memory.js';
 import { isOnSwitch, roundsOf, SLOT_BYTES, switchSteps, type SwitchCall, type SwitchView } from './switch-steps.js';
 
-/** Blocks at most: NCCL's channels of NVLS on Hopper. All of them run at the same time, as they wait for each other. */
-const MOST_BLOCKS = 16;
 /** Bytes of a part for which another block is worth its start. */
 const BLOCK_BYTES = 1 << 14;
 /** Steps of a block in a launch: more would need more memory for their records. */
@@ -24,11 +22,6 @@ const MOST_THREADS = 512;
 /** Bytes that a thread moves in one turn of its loop: four vectors. */
 const THREAD_BYTES = 64;
 const PAGE_BYTES = 65536;
-
-/** Blocks of a GPU's kernels on the switch. */
-export function switchBlocks(multiprocessors: number): number {
-  return Math.min(MOST_BLOCKS, multiprocessors);
-}
 
 /**
  * Collectives of GPUs on an NVSwitch, each rank on a GPU of its own: NVLS. A call is a kernel of each rank, whose blocks wait for

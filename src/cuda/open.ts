@@ -9,12 +9,14 @@ import { chooseDevice, CudaContext, countDevices } from '../runtime/device/cuda/
 import type { Driver } from '../runtime/device/cuda/functions.js';
 import { loadDriver } from '../runtime/device/cuda/load.js';
 import type { TypedArray } from '../runtime/device/types.js';
-import { flag } from '../runtime/launch/environment.js';
-import { connectPeers, type CudaTransport } from './connect-peers.js';
+import { PathType, pathTypeNames } from '../planner/topology/types.js';
+import { flag, malformed, value, type Environment } from '../runtime/launch/environment.js';
+import { agreedPlan, connectPeers, type CudaTransport } from './connect-peers.js';
 import { connectSwitch } from './connect-switch.js';
 import type { CudaBuffer } from './cuda-buffer.js';
 import { checkNotStuck, CudaMemory } from './cuda-memory.js';
 import { placeOf, type DlpackTensor } from './dlpack.js';
+import type { GpuFacts } from './gpu-plan.js';
 
 /** Options of {@link cuda}. */
 export interface CudaOptions {
@@ -77,12 +79,11 @@ export function cuda(comm: Communicator, options: CudaOptions = {}): Promise<Cud
 
 /** @internal The same with the driver that `load` gives. */
 export async function openCuda(comm: Communicator, options: CudaOptions, load: () => Driver): Promise<CudaDevice> {
-  let isAllowed = true;
-  let isOnSwitch = true;
-  const open = async (): Promise<CudaMemory> => {
+  const open = async () => {
     checkOptions(options);
-    isAllowed = !flag(process.env, 'TCCL_P2P_DISABLE');
-    isOnSwitch = flag(process.env, 'TCCL_NVLS_ENABLE', true);
+    const isAllowed = !flag(process.env, 'TCCL_P2P_DISABLE');
+    const p2pLevel = levelIn(process.env);
+    const isOnSwitch = flag(process.env, 'TCCL_NVLS_ENABLE', true);
     const driver = load();
     const count = countDevices(driver);
     const context = new CudaContext(driver, chooseDevice(count, comm.localRank, options.device));
@@ -90,20 +91,30 @@ export async function openCuda(comm: Communicator, options: CudaOptions, load: (
     try {
       checkNotStuck(context);
       await context.reached(stream);
-      return new CudaMemory(context, stream);
+      return { memory: new CudaMemory(context, stream), isAllowed, p2pLevel, isOnSwitch };
     } catch (error) {
       context.close();
       throw stream === 0n ? error : noStream(stream, error);
     }
   };
-  const { opened: memory, calls } = await openOnAllRanks(comm, 'cuda', 'CUDA', open, (opened) => opened.close());
+  const { opened, calls } = await openOnAllRanks(comm, 'cuda', 'CUDA', open, (opened) => opened.memory.close());
+  const { memory, isAllowed, p2pLevel, isOnSwitch } = opened;
   try {
-    await checkShared(calls, memory.context, options.exclusive === true);
-    const { peers, transport: without } = await connectPeers(calls, memory.context, options.stream ?? 0n, isAllowed, (pointer) =>
-      memory.free(pointer),
-    );
+    const { context } = memory;
+    const { uuid, busId, sm } = context;
+    const own: GpuFacts = { uuid: uuid.join(), busId, sm, isExclusive: options.exclusive === true, p2pLevel };
+    const gpus = await calls.allGatherObject(own);
+    checkShared(calls, gpus);
+    const plan = await agreedPlan(calls, gpus);
+    const free = (pointer: bigint): void => memory.free(pointer);
+    const { peers, transport: without } = await connectPeers(calls, context, options.stream ?? 0n, isAllowed, plan, free);
     memory.peers = peers;
-    const transport = peers === undefined ? without : await connectSwitch(calls, memory.context, peers, isOnSwitch, without);
+    const transport =
+      peers === undefined
+        ? without
+        : await connectSwitch(calls, context, peers, gpus, isOnSwitch ? plan?.nvlsChannels : 0, without);
+    const paths = transport.paths?.[calls.rank]?.join(' ') ?? 'unknown';
+    calls.note(`GPU ${busId} : ${transport.name}, ${transport.reason}; paths to ranks 0 to ${calls.nRanks - 1} : ${paths}`);
     // Kernels of a switch wait for each other: no message may be behind one.
     const answers = transport.name === 'peers' ? await calls.stream({ name: 'cuda' }) : undefined;
     return new CudaDevice(comm, calls, memory, transport, answers);
@@ -141,9 +152,18 @@ function noStream(stream: bigint, cause: unknown): InvalidArgumentError {
   return new InvalidArgumentError('ARGUMENT_TYPE', `cuda: 0x${stream.toString(16)} is no stream of the GPU: ${why}`, { cause });
 }
 
+/** TCCL_P2P_LEVEL. */
+function levelIn(env: Environment): PathType | undefined {
+  const text = value(env, 'TCCL_P2P_LEVEL');
+  if (text === undefined) return undefined;
+  const names = pathTypeNames.slice(0, PathType.SYS + 1);
+  const level = names.findIndex((name) => name === text);
+  if (level < 0) throw malformed(env, 'TCCL_P2P_LEVEL', `one of ${names.join(' ')}`);
+  return level as PathType;
+}
+
 /** Throws on all ranks if two have one GPU, and a rank forbade that. */
-async function checkShared(comm: Communicator, context: CudaContext, isExclusive: boolean): Promise<void> {
-  const all = await comm.allGatherObject({ uuid: context.uuid.join(), isExclusive });
+function checkShared(comm: Communicator, all: readonly GpuFacts[]): void {
   if (!all.some((rank) => rank.isExclusive)) return;
   const seen = new Map<string, number>();
   for (const [rank, { uuid }] of all.entries()) {

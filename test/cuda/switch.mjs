@@ -3,7 +3,8 @@ import { saidBy } from '../devices/compliance.mjs';
 
 /** The way of collectives, and what a rank that did not come to NVLS has left. */
 export function switchTransport(comm, gpu, { driver }) {
-  return { ...gpu.transport, virtual: driver.left.virtual };
+  const { name, reason } = gpu.transport;
+  return { name, reason, virtual: driver.left.virtual };
 }
 
 const formats = { float16: [10, 15, 0x3400, 0x1400], bfloat16: [7, 127, 0x3e80, 0x280] };

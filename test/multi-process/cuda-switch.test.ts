@@ -1,30 +1,10 @@
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { rolldown } from 'rolldown';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { repository } from './dawn.js';
-import { forEach, ranksOf, started } from './device-ranks.js';
+import { describe, expect, it } from 'vitest';
+import { beforeFree, died, fakeGpus, forEach, nothingLeft, queuedOrder } from './device-ranks.js';
 
-const folder = fileURLToPath(new URL('../cuda', import.meta.url));
-const built = mkdtempSync(join(tmpdir(), 'tccl-switch-'));
-const fake = join(built, 'fake-driver.mjs');
-
-beforeAll(async () => {
-  const input = fileURLToPath(new URL('../../testing/cuda/fake-driver.ts', import.meta.url));
-  const bundle = await rolldown({ input, platform: 'node' });
-  await bundle.write({ file: fake, format: 'esm' });
-  await bundle.close();
-});
-afterAll(() => rmSync(built, { recursive: true, force: true }));
-
-type Environment = Readonly<Record<string, string>>;
-const run = (nRanks: number, check: readonly string[], env: Environment = {}): readonly unknown[] =>
-  started(ranksOf(nRanks, ['node', `${folder}/rank.mjs`, fake, ...check]), { ...process.env, FAKE_GPUS: 'switch', ...env });
-const threads = (nRanks: number, ...check: readonly string[]): readonly unknown[] =>
-  started([`${folder}/threads.mjs`, String(nRanks), fake, ...check], { ...process.env, FAKE_GPUS: 'switch' });
+const gpus = fakeGpus();
+const run = (nRanks: number, check: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+  gpus.run(nRanks, check, { FAKE_GPUS: 'switch', ...env });
+const threads = (nRanks: number, ...check: readonly string[]) => gpus.threads(nRanks, check, { FAKE_GPUS: 'switch' });
 
 const nvls = { name: 'nvls', reason: 'each rank has a GPU of its own, and an NVSwitch combines the memory of all' };
 
@@ -70,21 +50,12 @@ describe('GPUs on a switch', () => {
   });
 
   it('queue calls in the order of kernels of the program', () => {
-    const [x, y] = [Int32Array.of(1, 2, 3), new Int32Array(3)];
-    for (let i = 0; i < 20; i++) {
-      const [from, to] = i % 2 ? [y, x] : [x, y];
-      from.forEach((value, rank) => (from[rank] = value + rank + 1));
-      to.fill(from.reduce((sum, value) => (sum + value) | 0));
-    }
     // Two arrays, and the records of calls on the switch.
-    const wanted = forEach(3, (rank) => ({ values: [x[rank], y[rank]], hasReturnedEarly: true, allocations: 3 }));
-    expect(run(3, ['queuedOrder'])).toEqual(wanted);
+    expect(run(3, ['queuedOrder'])).toEqual(queuedOrder(3));
   });
 
   it('leave nothing behind', () => {
-    const beforeFree = { allocations: 1, contexts: 2 };
-    const nothing = { allocations: 0, virtual: 0, opened: 0, locked: 0, handles: 0, contexts: 2, current: 0 };
-    const left = { wasPinned: true, beforeFree, ...nothing };
+    const left = { wasPinned: true, beforeFree, ...nothingLeft };
     expect(run(2, ['released', 'short'])).toEqual([left, left]);
   });
 
@@ -93,18 +64,8 @@ describe('GPUs on a switch', () => {
     // Kernels that wait for it give up, so that streams go on.
     ['killedQueued', { hasEnded: true, again: 'nothing' }],
   ])('a rank that is killed in a call ends kernels that wait for it: %s', (check, others) => {
-    const words = ['dist/cli/main.js', 'run', '-n', '3', '--grace', '20', '--', 'node', `${folder}/rank.mjs`, fake, check];
-    const { stdout } = spawnSync(process.execPath, words, {
-      cwd: repository,
-      env: { ...process.env, FAKE_GPUS: 'switch' },
-      encoding: 'utf8',
-    });
-    const died = expect.stringMatching(/^RANK_DIED: rank 1 (\(process \d+ on .*\) )?died: /) as string;
     const said = check === 'killed' ? died : [died, died, 'nothing', 'nothing'];
-    const lines = stdout.split('\n').filter((line) => /^\[\d\] \{/.test(line));
-    expect(lines.sort().map((line) => [line.slice(0, 3), JSON.parse(line.slice(4)) as unknown])).toEqual(
-      ['[0]', '[2]'].map((rank) => [rank, { said, ...others }]),
-    );
+    expect(gpus.survivors(check, { FAKE_GPUS: 'switch' })).toEqual([0, 2].map(() => ({ said, ...others })));
   });
 
   it.each(['cuLaunchKernel,1', 'cuMemcpyHtoDAsync_v2,1', 'cuEventQuery,719'])('a %s that fails ends the communicators', (how) => {
@@ -116,10 +77,10 @@ describe('GPUs on a switch', () => {
 });
 
 describe('without NVLS', () => {
-  const peers = (reason: string) =>
+  const peers = (reason: string, how = ' over NVLink') =>
     forEach(2, () => ({
       name: 'peers',
-      reason: `the ranks are on one host, and their GPUs reach each other's memory; no NVLS: ${reason}`,
+      reason: `the ranks are on one host, and their GPUs reach each other's memory${how}; no NVLS: ${reason}`,
       virtual: 0,
     }));
 
@@ -128,8 +89,8 @@ describe('without NVLS', () => {
     expect(run(2, check)).toEqual(forEach(2, () => ({ ...nvls, virtual: expect.any(Number) as number })));
     expect(run(2, check, { FAKE_GPUS: 'each' })).toEqual(peers('rank 0: GPU 0 has no multicast memory (attribute 132 is 0)'));
     expect(run(2, check, { TCCL_NVLS_ENABLE: '0' })).toEqual(peers('rank 0: TCCL_NVLS_ENABLE=0'));
-    expect(run(2, check, { FAKE_GPUS: 'one-switch' })).toEqual(peers('ranks 0 and 1 share a GPU'));
-    expect(run(1, check)).toEqual(peers('there is one rank').slice(1));
+    expect(run(2, check, { FAKE_GPUS: 'one-switch' })).toEqual(peers('ranks 0 and 1 share a GPU', ' on one GPU'));
+    expect(run(1, check)).toEqual(peers('there is one rank', '').slice(1));
   });
 
   it.each([

@@ -1,39 +1,18 @@
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { rolldown } from 'rolldown';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { othersOf, refusalsOf } from '../devices/expected.js';
-import { repository } from './dawn.js';
-import { forEach, ranksOf, started } from './device-ranks.js';
+import { beforeFree, died, fakeGpus, forEach, nothingLeft, queuedOrder } from './device-ranks.js';
 
-const folder = fileURLToPath(new URL('../cuda', import.meta.url));
-const built = mkdtempSync(join(tmpdir(), 'tccl-cuda-'));
-/** The fake driver as one module, which ranks import. */
-const fake = join(built, 'fake-driver.mjs');
-
-beforeAll(async () => {
-  const input = fileURLToPath(new URL('../../testing/cuda/fake-driver.ts', import.meta.url));
-  const bundle = await rolldown({ input, platform: 'node' });
-  await bundle.write({ file: fake, format: 'esm' });
-  await bundle.close();
-});
-afterAll(() => rmSync(built, { recursive: true, force: true }));
-
-const run = (nRanks: number, ...check: readonly string[]): readonly unknown[] =>
-  started(ranksOf(nRanks, ['node', `${folder}/rank.mjs`, fake, ...check]));
+const gpus = fakeGpus();
+const run = (nRanks: number, ...check: readonly string[]) => gpus.run(nRanks, check);
 /** The same with GPUs that reach each other: `one` that all ranks share, or `each` rank one. */
-const runPeers = (nRanks: number, gpus: 'one' | 'each', ...check: readonly string[]): readonly unknown[] =>
-  started(ranksOf(nRanks, ['node', `${folder}/rank.mjs`, fake, ...check]), { ...process.env, FAKE_GPUS: gpus });
-const threads = (nRanks: number, gpus: 'one' | 'each' | '', ...check: readonly string[]): readonly unknown[] =>
-  started([`${folder}/threads.mjs`, String(nRanks), fake, ...check], {
-    ...process.env,
-    FAKE_GPUS: gpus,
-    // Threads of one process have one driver: that of the others here is not.
-    TCCL_P2P_DISABLE: gpus === '' ? '1' : '0',
-  });
+const runPeers = (nRanks: number, which: 'one' | 'each', ...check: readonly string[]) =>
+  gpus.run(nRanks, check, { FAKE_GPUS: which });
+const threads = (nRanks: number, which: 'one' | 'each' | '', ...check: readonly string[]) =>
+  // Threads of one process have one driver: that of the others here is not.
+  gpus.threads(nRanks, check, { FAKE_GPUS: which, TCCL_P2P_DISABLE: which === '' ? '1' : '0' });
 
 describe('arrays of GPUs of a fake driver', () => {
   it.each([2, 4])('are exchanged between %i processes as arrays of the host are', (nRanks) => {
@@ -67,45 +46,73 @@ describe('arrays of GPUs of a fake driver', () => {
   });
 
   it('leave nothing behind', () => {
-    // The check's own two contexts are left; an array keeps that of its device.
-    const beforeFree = { allocations: 1, contexts: 2 };
-    const left = {
-      wasPinned: true,
-      beforeFree,
-      allocations: 0,
-      virtual: 0,
-      opened: 0,
-      locked: 0,
-      handles: 0,
-      contexts: 2,
-      current: 0,
-    };
+    const left = { wasPinned: true, beforeFree, ...nothingLeft };
     expect(run(2, 'released')).toEqual([left, left]);
   });
 });
 
 describe('GPUs that reach each other', () => {
-  const all = {
-    name: 'peers',
-    reason:
-      "the ranks are on one host, and their GPUs reach each other's memory; " +
-      'no NVLS: rank 0: GPU 0 has no multicast memory (attribute 132 is 0)',
-  };
+  const why = 'no NVLS: rank 0: GPU 0 has no multicast memory (attribute 132 is 0)';
+  const ways = (name: string, reason: string, nRanks: number, of: (from: number, to: number) => string) =>
+    forEach(nRanks, () => ({ name, reason, paths: forEach(nRanks, (from) => forEach(nRanks, (to) => of(from, to))) }));
+  const peers = (how: string, ...rest: [number, (from: number, to: number) => string]) =>
+    ways('peers', `the ranks are on one host, and their GPUs reach each other's memory ${how}; ${why}`, ...rest);
+  const over = (path: string) => (from: number, to: number) => (from === to ? 'LOC' : path);
 
   it('are found, and otherwise the reason', () => {
-    expect(runPeers(2, 'one', 'transport')).toEqual([all, all]);
-    expect(threads(3, 'each', 'transport')).toEqual([all, all, all]);
-    const host = (reason: string) => forEach(2, () => ({ name: 'host', reason: `rank 0: ${reason}` }));
+    expect(runPeers(2, 'one', 'transport')).toEqual(peers('on one GPU', 2, over('LOC')));
+    expect(threads(3, 'each', 'transport')).toEqual(peers('over NVLink', 3, over('NVL')));
+    const host = (reason: string, path = 'NVL') => ways('host', `rank 0: ${reason}`, 2, over(path));
     expect(threads(2, 'each', 'transport', 'apart')).toEqual(host('GPU 0 does not reach the memory of GPU 1'));
     const unsupported =
       'cuIpcOpenMemHandle: CUDA_ERROR_PEER_ACCESS_UNSUPPORTED (peer access is not supported between these two devices)';
     expect(runPeers(2, 'each', 'transport', 'apart')).toEqual(host(unsupported));
-    const env = { ...process.env, FAKE_GPUS: 'one', TCCL_P2P_DISABLE: '1' };
-    const disabled = started(ranksOf(2, ['node', `${folder}/rank.mjs`, fake, 'transport']), env);
-    expect(disabled).toEqual(host('TCCL_P2P_DISABLE=1'));
+    const disabled = gpus.run(2, ['transport'], { FAKE_GPUS: 'one', TCCL_P2P_DISABLE: '1' });
+    expect(disabled).toEqual(host('TCCL_P2P_DISABLE=1', 'LOC'));
   });
 
-  it.each(['cuStreamCreate,2,2', 'cuEventCreate,2,6', 'cuDeviceGetAttribute,1'])(
+  it('go the way that the topology gives, and TCCL_P2P_LEVEL', () => {
+    const onPcie = { FAKE_GPUS: 'each', TCCL_TOPO_FILE: gpus.topologyFile('pcie') };
+    expect(gpus.run(2, ['transport'], onPcie)).toEqual(peers('over PCIe (PIX)', 2, over('PIX')));
+    const far = (from: number, to: number) => (from === to ? 'LOC' : from === 2 || to === 2 ? 'SYS' : 'PIX');
+    const reason =
+      'the GPUs of ranks 0 and 2, 0000:10:00.0 and 0000:12:00.0, are as far apart as SYS, farther than PXB ' +
+      '(as NCCL has it on this machine; TCCL_P2P_LEVEL=SYS allows it)';
+    expect(gpus.run(3, ['transport'], onPcie)).toEqual(ways('host', reason, 3, far));
+    expect(gpus.threads(3, ['transport'], { ...onPcie, TCCL_P2P_LEVEL: 'SYS' })).toEqual(peers('over PCIe (SYS)', 3, far));
+    const nvlink = gpus.run(2, ['transport'], { ...onPcie, TCCL_P2P_LEVEL: 'NVL' }) as readonly { readonly reason: string }[];
+    expect(nvlink[1]?.reason).toMatch('as far apart as PIX, farther than NVL (TCCL_P2P_LEVEL)');
+    const unknown = gpus.run(2, ['transport'], { FAKE_GPUS: 'each', TCCL_TOPO_FILE: '/none.xml' });
+    const failed = "over unknown paths (ENOENT: no such file or directory, open '/none.xml')";
+    expect(unknown).toEqual(peers(failed, 2, over('')).map(({ name, reason }) => ({ name, reason })));
+  });
+
+  it('are in the log with their ways', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tccl-log-'));
+    const env = {
+      FAKE_GPUS: 'each',
+      TCCL_TOPO_FILE: gpus.topologyFile('pcie'),
+      TCCL_DEBUG: 'INFO',
+      TCCL_DEBUG_FILE: `${folder}/%p`,
+    };
+    gpus.run(3, ['transport'], env);
+    const logs = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'));
+    rmSync(folder, { recursive: true });
+    const lines = logs.map((log) => /TCCL INFO GPU .*/.exec(log)?.[0]).sort();
+    expect(lines).toEqual(
+      ['LOC PIX SYS', 'PIX LOC SYS', 'SYS SYS LOC'].map((paths, gpu) => {
+        const line = `^TCCL INFO GPU 0000:1${gpu}:00.0 : host, the GPUs of ranks 0 and 2, .*; paths to ranks 0 to 2 : ${paths}$`;
+        return expect.stringMatching(new RegExp(line)) as string;
+      }),
+    );
+  });
+
+  it('exchange arrays alike where the topology has them far apart', () => {
+    const env = { FAKE_GPUS: 'each', TCCL_TOPO_FILE: gpus.topologyFile('pcie') };
+    expect(gpus.run(3, ['collectives'], env)).toEqual(forEach(3, () => ({ calls: 240, wrong: [] })));
+  });
+
+  it.each(['cuStreamCreate,2,2', 'cuEventCreate,2,6', 'cuDeviceGetAttribute,1,2'])(
     'are left alone where a rank cannot make what calls between them need: %s',
     (how) => {
       const reason = expect.stringMatching(new RegExp(`^rank 1: ${how.replace(/,.*/, '')}: CUDA_ERROR_`)) as string;
@@ -193,13 +200,7 @@ describe('GPUs that reach each other', () => {
   });
 
   it('queue calls in the order of kernels of the program', () => {
-    const [x, y] = [Int32Array.of(1, 2, 3), new Int32Array(3)];
-    for (let i = 0; i < 20; i++) {
-      const [from, to] = i % 2 ? [y, x] : [x, y];
-      from.forEach((value, rank) => (from[rank] = value + rank + 1));
-      to.fill(from.reduce((sum, value) => (sum + value) | 0));
-    }
-    const wanted = forEach(3, (rank) => ({ values: [x[rank], y[rank]], hasReturnedEarly: true, allocations: 2 }));
+    const wanted = queuedOrder(2);
     expect(runPeers(3, 'one', 'queuedOrder')).toEqual(wanted);
     expect(runPeers(3, 'each', 'queuedOrder')).toEqual(wanted);
   });
@@ -208,31 +209,11 @@ describe('GPUs that reach each other', () => {
     // Allocations of each rank, and arrays of others that it has open.
     const seen = [...[1, 0], ...[2, 4], ...[3, 4], ...[3, 4], ...[2, 2], ...[1, 2], ...[1, 2], ...[1, 2]];
     expect(runPeers(3, 'one', 'freed').map((rank) => (rank as number[][]).flat())).toEqual(forEach(3, () => seen));
-    const beforeFree = { allocations: 1, contexts: 2 };
-    const left = {
-      wasPinned: false,
-      beforeFree,
-      allocations: 0,
-      virtual: 0,
-      opened: 0,
-      locked: 0,
-      handles: 0,
-      contexts: 2,
-      current: 0,
-    };
+    const left = { wasPinned: false, beforeFree, ...nothingLeft };
     expect(runPeers(2, 'one', 'released', 'short')).toEqual([left, left]);
   });
 
-  /** Results of ranks 0 and 2, of which rank 1 is killed. */
-  const left = (gpus: 'one' | 'each', check: string): readonly unknown[] => {
-    const words = ['dist/cli/main.js', 'run', '-n', '3', '--grace', '20', '--', 'node', `${folder}/rank.mjs`, fake, check];
-    const env = { ...process.env, FAKE_GPUS: gpus };
-    const { stdout } = spawnSync(process.execPath, words, { cwd: repository, env, encoding: 'utf8' });
-    const lines = stdout.split('\n').filter((line) => /^\[\d\] \{/.test(line));
-    expect(lines.sort().map((line) => line.slice(0, 3))).toEqual(['[0]', '[2]']);
-    return lines.map((line) => JSON.parse(line.slice(4)) as unknown);
-  };
-  const died = expect.stringMatching(/^RANK_DIED: rank 1 (\(process \d+ on .*\) )?died: /) as string;
+  const left = (which: 'one' | 'each', check: string) => gpus.survivors(check, { FAKE_GPUS: which });
 
   it('a rank that is killed in a call ends those of the others, whose GPUs work still', () => {
     const each = { said: died, again: died, values: 'nothing', opened: 0, stays: true };

@@ -194,6 +194,10 @@ export class FakeDriver {
         bytesIn(out, UUID_BYTES).fill(device + 1);
         return 0;
       },
+      cuDeviceGetPCIBusId: (out, bytes, device) => {
+        bytesIn(out, bytes).set(new TextEncoder().encode(`0000:${(16 + device).toString(16).toUpperCase()}:00.0\0`));
+        return 0;
+      },
       cuDeviceGetAttribute: (out, attribute) => {
         const { multiprocessors, capabilityMajor, capabilityMinor, virtualMemory, fileDescriptors, multicast } = deviceAttributes;
         const known = new Map<number, number>([

@@ -29,6 +29,8 @@ export class CompositeEngine implements Engine {
   readonly table: AlgorithmTable;
   /** Observer of operations beside the collectives, if the communicator is observed. */
   readonly observe: Observe | undefined = undefined;
+  /** Writes a line about the ways of data to the log, if the communicator is observed. */
+  readonly note: ((text: string) => void) | undefined = undefined;
   /** First range of each kind, by the kind's code. */
   readonly #ranges: Range[] = [];
   readonly #engines: readonly Engine[];

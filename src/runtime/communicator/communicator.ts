@@ -346,6 +346,11 @@ export class Communicator extends MessageCalls {
     });
   }
 
+  /** @internal Writes a line about the ways of data to the log, if there is one. */
+  note(text: string): void {
+    this.#engine.note?.(text);
+  }
+
   /** Meets the ranks that close a window: windows in the order of the calls, however long the data of each take. */
   async #closeWindow(number: number, flushed: Promise<void>): Promise<void> {
     const turn = Promise.all([this.#flushed, flushed]);

@@ -68,6 +68,10 @@ export class DebugLog implements Observer {
     // Nothing to do: the next line is the next call's.
   };
 
+  noted(text: string): void {
+    this.info('GRAPH', text);
+  }
+
   failed(error: TcclError): void {
     this.#failed = true;
     this.warn(`${error.code}: ${error.message}`);

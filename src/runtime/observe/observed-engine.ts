@@ -21,6 +21,8 @@ export interface Observer {
    * @param number of such operations, from 0
    */
   beganBeside(operation: Operation, number: number): (error?: Error) => void;
+  /** The ways of data are known. */
+  noted?(text: string): void;
   failed(error: TcclError): void;
   closed(): void;
 }
@@ -46,6 +48,10 @@ export class ObservedEngine extends CompositeEngine {
     return (error) => {
       for (const end of begun) end(error);
     };
+  };
+
+  override readonly note = (text: string): void => {
+    for (const observer of this.#observers) observer.noted?.(text);
   };
 
   override begin(call: EngineCall, spins: number): number {

@@ -1,7 +1,7 @@
 import type { Parameters } from '../../parameters.js';
 import { isRubin } from '../../topology/bandwidths.js';
 import { PathType } from '../../topology/types.js';
-import { type Rules, rulesOf } from '../../versions/rules.js';
+import { rulesOf } from '../../versions/rules.js';
 import type { AlignedGraphs } from './align.js';
 import { ctaLimits } from './channel-count.js';
 import { headOfEachChannel, headsOf } from './collnet.js';
@@ -44,6 +44,7 @@ const KIB = 1024;
 
 /** Compute capability × 10 of the first GPUs of Blackwell. */
 const BLACKWELL = 100;
+const CHANNELS_BEFORE_BLACKWELL = 16;
 
 /** Inputs of the figures of NVLink SHARP. */
 interface NvlsFacts {
@@ -95,25 +96,21 @@ function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): S
   const { fewest, most } = ctaLimits(parameters);
   const asked = parameters.nvlsChannels !== undefined && parameters.nvlsChannels > 0 ? parameters.nvlsChannels : undefined;
   const channelsFrom = (usual: number) => Math.max(fewest, Math.min(most, asked ?? tuned.nChannels ?? usual));
-  const nChannelsBeforeBlackwell = channelsFrom(16);
   const treeChunkBytes =
     rules.nvlsTreeChunk === 'nvls' ? chunkBytes : Math.floor(bufferSizes(parameters, facts.cpuArch).simple / STEPS_PER_BUFFER);
   const isLarge = facts.nNodes >= 4 && rules.nvlsTreeChunk !== 'buffer, any nodes';
   return {
-    nChannels:
-      facts.ownCompCap >= BLACKWELL
-        ? channelsFrom(channelsBy(facts.ownCompCap, rules)[severalNodes ? 'between' : 'within'])
-        : nChannelsBeforeBlackwell,
-    nChannelsBeforeBlackwell,
+    nChannels: channelsFrom(nvlsChannelsOf(facts.ownCompCap, parameters)[severalNodes ? 'between' : 'within']),
+    nChannelsBeforeBlackwell: channelsFrom(CHANNELS_BEFORE_BLACKWELL),
     chunkBytes,
     treeMaxChunkBytes: parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (isLarge ? 64 * KIB : treeChunkBytes),
   };
 }
 
-function channelsBy(
-  compCap: number,
-  { nvlsChannelsBlackwell, nvlsChannelsRubin }: Rules,
-): { readonly within: number; readonly between: number } {
+/** Number of channels by compute capability × 10, within a node and between several. */
+export function nvlsChannelsOf(compCap: number, parameters: Parameters): { readonly within: number; readonly between: number } {
+  const { nvlsChannelsBlackwell, nvlsChannelsRubin } = rulesOf(parameters);
+  if (compCap < BLACKWELL) return { within: CHANNELS_BEFORE_BLACKWELL, between: CHANNELS_BEFORE_BLACKWELL };
   return isRubin(compCap) && nvlsChannelsRubin !== 'as blackwell' ? nvlsChannelsRubin : nvlsChannelsBlackwell;
 }
 

@@ -1,6 +1,7 @@
 import { InvalidUsageError, SystemError } from '../../../errors.js';
 import { clockMs, setImmediate, setTimeout } from '../../platform/platform.js';
 import {
+  deviceAttributes,
   EVENT_WITHOUT_TIMING,
   NON_BLOCKING_STREAM,
   pointerAttributes,
@@ -73,9 +74,17 @@ export class CudaContext {
   }
 
   get name(): string {
-    const bytes = new Uint8Array(256);
-    this.check('cuDeviceGetName', this.driver.cuDeviceGetName(bytes, bytes.length, this.device));
-    return new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
+    return this.#text('cuDeviceGetName');
+  }
+
+  /** Place in the PCI tree, as /sys names it: `0000:1b:00.0`. */
+  get busId(): string {
+    return this.#text('cuDeviceGetPCIBusId').toLowerCase();
+  }
+
+  /** Compute capability × 10. */
+  get sm(): number {
+    return 10 * this.attribute(deviceAttributes.capabilityMajor) + this.attribute(deviceAttributes.capabilityMinor);
   }
 
   get uuid(): Uint8Array {
@@ -192,6 +201,12 @@ export class CudaContext {
       for (const stream of this.#streams.splice(0)) driver.cuStreamDestroy_v2(stream);
     });
     this.driver.cuDevicePrimaryCtxRelease_v2(this.device);
+  }
+
+  #text(call: 'cuDeviceGetName' | 'cuDeviceGetPCIBusId'): string {
+    const bytes = new Uint8Array(256);
+    this.check(call, this.driver[call](bytes, bytes.length, this.device));
+    return new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
   }
 
   #makeEvent(): bigint {

@@ -51,6 +51,7 @@ export const functions = {
   cuDeviceGet: ['bytes', 'i32'],
   cuDeviceGetName: ['bytes', 'i32', 'i32'],
   cuDeviceGetUuid_v2: ['bytes', 'i32'],
+  cuDeviceGetPCIBusId: ['bytes', 'i32', 'i32'],
   cuDeviceGetAttribute: ['bytes', 'i32', 'i32'],
   cuDeviceTotalMem_v2: ['bytes', 'i32'],
   cuDeviceCanAccessPeer: ['bytes', 'i32', 'i32'],
