@@ -62,6 +62,12 @@ export interface Libc {
   recvPieces(fd: number, count: number): number;
   /** Sets piece `index` of the next `sendPieces` or `recvPieces`. */
   setPiece(index: number, address: number, bytes: number): void;
+  /** A datagram socket of this host. With an address, which Linux chooses, it can receive. */
+  datagramSocket(): number;
+  giveAddress(fd: number): Uint8Array;
+  /** Sends or receives a `struct msghdr`, of which the buffer has all parts. A received descriptor is closed by exec. */
+  sendMessage(fd: number, message: Uint8Array): void;
+  receiveMessage(fd: number, message: Uint8Array): number;
   /** State of a connection; undefined if `fd` is none. */
   tcpState(fd: number): TcpState | undefined;
   /** A pipe that never blocks. Other processes of the user can open its ends as `/proc/PID/fd/N`. */
@@ -145,6 +151,13 @@ const MSG_NOSIGNAL = 0x4000;
 /** Length of a struct iovec, and of a struct msghdr, in words of 32 bits. */
 const IOVEC_WORDS = 4;
 const MESSAGE_WORDS = 14;
+const MSG_CMSG_CLOEXEC = 0x40000000;
+const AF_UNIX = 1;
+const SOCK_DGRAM = 2;
+const SOCK_CLOEXEC = 0o2000000;
+/** Length of a struct sockaddr_un, of whose addresses Linux chooses the first bytes: the family, a 0, and five digits. */
+const ADDRESS_BYTES = 110;
+const CHOSEN_BYTES = 8;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
 /** Reads the number of bytes that were written and not confirmed. */
@@ -218,6 +231,9 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
   const recv = c.func('int64_t recv(int fd, int64_t address, int64_t bytes, int flags)');
   const sendMessage = c.func('int64_t sendmsg(int fd, int64_t message, int flags)');
   const receiveMessage = c.func('int64_t recvmsg(int fd, int64_t message, int flags)');
+  const socket = c.func('int socket(int family, int type, int protocol)');
+  const bindSocket = c.func('int bind(int fd, const void *address, uint32_t bytes)');
+  const getName = c.func('int getsockname(int fd, void *address, void *bytes)');
   const getOption = c.func('int getsockopt(int fd, int level, int name, void *value, void *bytes)');
   const ioctl = c.func('int ioctl(int fd, ulong request, ...)');
   const pipe2 = c.func('int pipe2(void *fds, int flags)');
@@ -351,6 +367,18 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
       set(index * IOVEC_WORDS, address);
       set(index * IOVEC_WORDS + 2, bytes);
     },
+    datagramSocket: () => check('socket', socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)),
+    giveAddress(fd) {
+      const address = new Uint8Array(new ArrayBuffer(ADDRESS_BYTES));
+      address[0] = AF_UNIX;
+      // An address of the family alone lets Linux choose a name.
+      check('bind', bindSocket(fd, address, 2));
+      check('getsockname', getName(fd, address, Int32Array.of(ADDRESS_BYTES)));
+      return address.slice(0, CHOSEN_BYTES);
+    },
+    sendMessage: (fd, bytes) => void check('sendmsg', sendMessage(fd, Number(addressOf(bytes)), MSG_DONTWAIT | MSG_NOSIGNAL)),
+    receiveMessage: (fd, bytes) =>
+      check('recvmsg', receiveMessage(fd, Number(addressOf(bytes)), MSG_DONTWAIT | MSG_CMSG_CLOEXEC)),
     tcpState(fd) {
       infoBytes[0] = info.length;
       if (getOption(fd, IPPROTO_TCP, TCP_INFO, info, infoBytes) === -1) return undefined;
