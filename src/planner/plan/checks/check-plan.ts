@@ -2,7 +2,7 @@ import { counted } from '../../../counted.js';
 import { LAST_RESORT_GBPS } from '../../graph/graph.js';
 import { parametersFromEnvironment } from '../../parameters.js';
 import { findMachine } from '../../topology/catalogue/machines.js';
-import { mergeGroups, mergeNics } from '../../topology/combine/merge-nics.js';
+import { joinsPorts, mergeGroups, mergeNics } from '../../topology/combine/merge-nics.js';
 import { type Finding, Findings } from '../../topology/doctor/finding.js';
 import { formatGBps } from '../../topology/format.js';
 import { type ClusterChange, withVariable } from '../changed-cluster.js';
@@ -163,7 +163,8 @@ function checkCrossNic({ subject, losses, findings }: Checked): void {
 /** Checks ports that NCCL merges when it starts, while a plan of the file has them apart. */
 function checkMergedPorts({ subject, losses, findings }: Checked): void {
   const { parameters, environment, plan } = subject;
-  if (plan.nodes.nNodes < 2) return;
+  const joins = joinsPorts(parameters, environment);
+  if (plan.nodes.nNodes < 2 || joins === 'not yet') return;
   const groups = [...topologiesOf(subject).keys()].map((root) => mergeGroups(root, parameters).length);
   const count = Math.max(0, ...groups);
   if (count === 0) return;
@@ -173,7 +174,7 @@ function checkMergedPorts({ subject, losses, findings }: Checked): void {
     },
   });
   if (merged === undefined) return;
-  const isOff = environment['NCCL_IB_MERGE_NICS'] === '0';
+  const isOff = joins === 'forbidden';
   const [is, couldBe] = isOff ? [losses.is, Math.max(merged, losses.is)] : [merged, Math.max(merged, losses.is)];
   const isLoss = couldBe > is * LEAST_GAIN;
   findings.add(undefined, {

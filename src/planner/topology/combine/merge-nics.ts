@@ -44,6 +44,15 @@ export function mergeNics(system: XmlElement, parameters: Parameters): void {
 /** Since then the InfiniBand plugin joins the ports of a card (`ncclIbMergedDevs` in net_ib.cc), and since 2.24 NCCL itself. */
 const PORTS_MERGED_SINCE = '2.20.3';
 
+/** Says if NCCL joins the ports of a card at its start: not before a version, and not where a variable forbids it. */
+export function joinsPorts(
+  parameters: Parameters,
+  environment: Readonly<Record<string, string>>,
+): 'yes' | 'forbidden' | 'not yet' {
+  if (compareVersions(parameters.ncclVersion, PORTS_MERGED_SINCE) < 0) return 'not yet';
+  return environment['NCCL_IB_MERGE_NICS'] === '0' ? 'forbidden' : 'yes';
+}
+
 /**
  * The machine as NCCL has it once it has started: with {@link mergeNics}, where the version does that and the variables let it.
  * For machines that are described as they are built; a topology file stays as it is, because NCCL reads it so.
@@ -53,8 +62,7 @@ export function asStarted(
   parameters: Parameters,
   environment: Readonly<Record<string, string>>,
 ): XmlElement {
-  const isOn = compareVersions(parameters.ncclVersion, PORTS_MERGED_SINCE) >= 0 && environment['NCCL_IB_MERGE_NICS'] !== '0';
-  if (!isOn || mergeGroups(machine, parameters).length === 0) return machine;
+  if (joinsPorts(parameters, environment) !== 'yes' || mergeGroups(machine, parameters).length === 0) return machine;
   const started = cloneElement(machine);
   mergeNics(started, parameters);
   return started;

@@ -108,6 +108,7 @@ describe('ports', () => {
     expect(finding.problem).toContain('8 cards');
     expect(find(check(two, { NCCL_IB_MERGE_NICS: '0' }), 'ports-merged').severity).toBe('warning');
     expect(codes(check(two, { NCCL_NET_MERGE_LEVEL: 'LOC' }))).not.toContain('ports-merged');
+    expect(codes(check(two, {}, '2.19.4'))).not.toContain('ports-merged');
   });
 });
 
