@@ -169,3 +169,40 @@ it('memory that steps use again is pinned in pages of its own, until the device 
   await close();
   expect(memory.pinned.size).toBe(0);
 });
+
+it('a group that fails and that nobody awaits is a rejection that nobody handled, one alone', async () => {
+  const { memory, device, close } = await open();
+  const x = await device.alloc(Float32Array, 4);
+  const unhandled: unknown[] = [];
+  const others = process.listeners('unhandledRejection');
+  process.removeAllListeners('unhandledRejection');
+  process.on('unhandledRejection', (reason) => unhandled.push(reason));
+  try {
+    // The promises of operations may be ignored.
+    void device.group(() => {
+      void device.allReduce(x);
+      throw new Error('the body threw');
+    });
+    memory.before = () => {
+      throw new Error('the copy failed');
+    };
+    void device.group(() => void device.allReduce(x));
+    await close();
+    await new Promise(setImmediate);
+  } finally {
+    process.removeAllListeners('unhandledRejection');
+    for (const listener of others) process.on('unhandledRejection', listener);
+  }
+  expect(unhandled.map((reason) => (reason as Error).message)).toEqual([
+    'the body threw',
+    'group: a copy of the test device failed: the copy failed',
+  ]);
+});
+
+it('an array of a device as the output of a host call is not taken for options', async () => {
+  const { comm, device, close } = await open();
+  const x = await device.alloc(Float32Array, 4);
+  const said = await comm.allReduce(new Float32Array(4), x as never).catch((error: unknown) => error);
+  expect(said).toMatchObject({ code: 'ARGUMENT_TYPE', message: expect.not.stringContaining('options') as string });
+  await close();
+});
