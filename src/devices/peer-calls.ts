@@ -2,8 +2,7 @@ import type { CallLimits } from '../runtime/algorithms/arguments.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import { writeScalar } from '../runtime/device/scalar.js';
 import { operatorNames, type TypedArray } from '../runtime/device/types.js';
-import { nameRanks } from '../runtime/bootstrap/rank-list.js';
-import { TcclError, TimeoutError } from '../errors.js';
+import { TcclError } from '../errors.js';
 import { collectiveNames, type Collective } from './collectives.js';
 import type { DeviceArray } from './device-array.js';
 import type { Combining, DeviceMemory, DevicePeers, Part, PeerPoint, SwitchedCall } from './memory.js';
@@ -111,11 +110,11 @@ export class PeerCalls<Buffer> {
     for (const piece of pieces) {
       if (piece.from > 0) {
         this.#copy('in', own, piece, collective);
-        await this.#pass(collective, 'ready', () => this.#comm.barrier(limits()));
+        await this.#pass(collective, 'ready', limits);
       }
       if (isOrdered) this.#waitForAll('ready');
       for (const step of peerSteps(collective.name, this.#view(collective, own, records, piece))) peers.queue(step);
-      await this.#pass(collective, 'done', () => this.#comm.barrier(limits()));
+      await this.#pass(collective, 'done', limits);
       if (isOrdered) this.#waitForAll('done');
       this.#copy('out', own, piece, collective);
     }
@@ -135,7 +134,7 @@ export class PeerCalls<Buffer> {
     try {
       await this.#peers.reached(() => false);
       this.#peers.closeOpened();
-      await this.#comm.barrier();
+      await this.#comm.deviceCall('close', undefined, {});
       this.#peers.freeRetired();
     } catch {
       // After a fault nothing is open any more. After another failure, ranks that are left may have this rank's memory open: it
@@ -193,7 +192,7 @@ export class PeerCalls<Buffer> {
     const record = recordAt(mine, 0, peers.handleBytes);
     this.#write(record, collective, own, retired);
     const all = new ArrayBuffer(this.#recordBytes * this.#comm.nRanks);
-    await this.#pass(collective, 'ready', () => this.#comm.allGather(new Uint8Array(mine), new Uint8Array(all), limits()));
+    await this.#pass(collective, 'ready', limits, new Uint8Array(mine), new Uint8Array(all));
     // What the exchange before has named, all ranks have closed before they came to this one.
     peers.freeRetired();
     const records = Array.from({ length: this.#comm.nRanks }, (_, rank) =>
@@ -295,20 +294,16 @@ export class PeerCalls<Buffer> {
     for (let rank = 0; rank < this.#comm.nRanks; rank++) if (rank !== this.#comm.rank) this.#peers.waitFor(point, rank);
   }
 
-  /** Marks a point, and makes an exchange: without order on the device when this rank's work is done. */
-  async #pass({ name, isQueued }: Collective<Buffer>, point: PeerPoint, exchange: () => Promise<unknown>): Promise<void> {
+  /** Marks a point, and meets the ranks, with records or without: without order on the device when this rank's work is done. */
+  async #pass(
+    { name, type, isQueued }: Collective<Buffer>,
+    point: PeerPoint,
+    limits: () => CallLimits,
+    ...records: readonly Uint8Array[]
+  ): Promise<void> {
     this.#peers.mark(point);
     if (!isQueued) await this.#reached();
-    try {
-      await exchange();
-    } catch (error) {
-      if (!(error instanceof TimeoutError)) throw error;
-      // The program knows its own call, and not this exchange.
-      const { ranks = [] } = error;
-      const others = ranks.length === 0 ? 'other ranks' : nameRanks(ranks);
-      const reason = `${name}: rank ${this.#comm.rank} waited too long for ${others}`;
-      throw (this.#failure = new TimeoutError('TIMEOUT', reason, { ranks, cause: error }));
-    }
+    await this.#comm.deviceCall(name, type, limits(), ...records);
   }
 
   async #reached(): Promise<void> {

@@ -475,3 +475,11 @@ export async function late(comm, gpu) {
   await comm.barrier();
   return said;
 }
+
+/** Words of the ranks when rank 1 makes another call than the others on its device, or closes it. */
+export async function mismatched(comm, gpu, kit, how) {
+  const x = await gpu.alloc(Float32Array, 8);
+  const y = await gpu.alloc(Int32Array, 8);
+  const other = { close: () => gpu.close(), broadcast: () => gpu.broadcast(x), type: () => gpu.allReduce(y) }[how];
+  return saidBy(() => (comm.rank === 1 ? other() : gpu.allReduce(x)));
+}

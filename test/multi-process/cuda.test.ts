@@ -236,8 +236,21 @@ describe('GPUs that reach each other', () => {
   });
 
   it('a call that waits too long has its own name in the error, not that of the exchange within', () => {
-    const said = 'TIMEOUT: allReduce: rank 0 waited too long for rank 1';
+    const said = expect.stringMatching(
+      /^TIMEOUT: allReduce: rank 0 waited 0.001 s in allReduce of float32 on devices, call \d+, for rank 1/,
+    ) as string;
     expect(runPeers(2, 'each', 'late')).toEqual([[said, said], []]);
+  });
+
+  it.each([
+    ['close', 'rank 0 called allReduce of float32 on devices; rank 1 called close of a device', 'nothing'],
+    ['broadcast', 'rank 0 called allReduce of float32 on devices; rank 1 called broadcast of float32 on devices', undefined],
+    ['type', 'rank 0 called allReduce of float32 on devices; rank 1 called allReduce of int32 on devices', undefined],
+  ])('other calls on devices are named in the error: %s', (how, calls, closed) => {
+    const said = expect.stringMatching(
+      new RegExp(`^CALL_MISMATCH: \\w+: ranks do not call the same operation: ${calls}\\. All ranks`),
+    ) as string;
+    expect(runPeers(2, 'each', 'mismatched', how)).toEqual([said, closed ?? said]);
   });
 
   it('a signal withdraws a receive alone; a send that nobody receives says so', () => {

@@ -144,7 +144,7 @@ export class CallQueue implements Waitable {
       return call === undefined ? undefined : `${nameOf(call)}Sync`;
     }
     const [request] = this.#requests;
-    return request === undefined ? undefined : callName(request.code);
+    return request === undefined ? undefined : callName(request.code, request.root);
   }
 
   /** Arrays of the promise calls that have not ended. */
@@ -163,7 +163,7 @@ export class CallQueue implements Waitable {
       this.#parkedRanks.wake();
       if (status !== DONE) this.#finish(call);
     } catch (error) {
-      throw addCallerFrames(this.#parts.fail(error, `${callName(call.code)}Sync`));
+      throw addCallerFrames(this.#parts.fail(error, `${callName(call.code, call.root)}Sync`));
     }
   }
 
@@ -238,7 +238,7 @@ export class CallQueue implements Waitable {
         begun = true;
         this.#stillSinceMs = undefined;
       } catch (error) {
-        throw this.#parts.fail(error, callName(code));
+        throw this.#parts.fail(error, callName(code, root));
       }
     }
     return new Promise<void>((resolve) => {

@@ -70,6 +70,8 @@ const derivedTraits = {
   graph: { uncounted: true, meets: true },
   // The barrier at the end of a window. Its root is the window's number.
   'window close': { uncounted: true },
+  // Exchanges within a call on arrays of devices, which their root encodes.
+  'device call': { uncounted: true },
 } as const satisfies Record<string, CallTraits>;
 
 export type DerivedCall = Exclude<keyof typeof derivedTraits, ''>;

@@ -133,10 +133,38 @@ export function nameOf({ kind, derived }: Call): CallName {
   return derived ?? kind;
 }
 
-/** Name of the program's call, by its code. */
-export function callName(code: number): string {
-  const call = readCall(code, 0, 0);
-  return call === undefined ? 'call' : nameOf(call);
+/** Name of the program's call, by its code and root. */
+export function callName(code: number, root: number): string {
+  const call = readCall(code, root, 0);
+  return call === undefined ? 'call' : programCall(call);
+}
+
+function programCall(call: Call): string {
+  return call.derived === 'device call' ? deviceCallIn(call.root).name : nameOf(call);
+}
+
+/** Calls of programs on arrays of devices. The root of an exchange has the index in this list: append only. */
+const deviceCalls = [
+  'close',
+  'allReduce',
+  'reduce',
+  'broadcast',
+  'allGather',
+  'reduceScatter',
+  'allToAll',
+  'gather',
+  'scatter',
+] as const;
+export type DeviceCall = (typeof deviceCalls)[number];
+
+/** Root of the exchanges of a call on arrays of devices: its name, and the type of its elements. */
+export function deviceCallRoot(name: DeviceCall, type?: DataType): number {
+  return deviceCalls.indexOf(name) | ((type?.code ?? 0) << 8);
+}
+
+function deviceCallIn(root: number): { readonly name: string; readonly text: string } {
+  const name = deviceCalls[root & 255] ?? 'call';
+  return { name, text: name === 'close' ? 'close of a device' : `${name} of ${typeOfCode(root >> 8)?.name ?? '?'} on devices` };
 }
 
 /** Decodes a code made by `encodeCall`. */
@@ -190,6 +218,7 @@ export function describeCall(call: Call, counts?: readonly number[]): string {
   const name = nameOf(call);
   const traits = callTraits[name];
   if (traits.meets === true) return name;
+  if (name === 'device call') return deviceCallIn(call.root).text;
   if (name === 'window close') return `${name} (window ${call.root})`;
   const count = traits.uneven === 'own' ? '' : `${wholeCount(call)} `;
   const elements = traits.uncounted === true ? '' : ` of ${count}${call.type.name}`;
@@ -247,7 +276,7 @@ const argumentNames = { count: 'the number of elements', type: 'the type', opera
 
 /** Text of the arguments in which calls of one name differ: `; they differ in the type and the root`. Empty for other names. */
 export function describeArguments(calls: readonly Call[]): string {
-  if (new Set(calls.map(nameOf)).size > 1) return '';
+  if (new Set(calls.map(programCall)).size > 1) return '';
   const given = calls.map(callArguments);
   const differing = Object.entries(argumentNames).filter(([name]) => new Set(given.map((each) => each[name])).size > 1);
   return differing.length === 0 ? '' : `; they differ in ${differing.map(([, name]) => name).join(' and ')}`;

@@ -1,6 +1,6 @@
 import { callKinds } from '../device/kernels/call-kinds.js';
-import { int32 } from '../device/types.js';
-import { derivedBits, type MeetingCall } from './call.js';
+import { int32, uint8, type DataType } from '../device/types.js';
+import { derivedBits, deviceCallRoot, type DeviceCall, type MeetingCall } from './call.js';
 import type { QueuedCall } from './queued-call.js';
 
 const nothing = new Int32Array(0);
@@ -12,4 +12,24 @@ const nothing = new Int32Array(0);
 export function meetingOf(name: MeetingCall | 'window close', number = 0): QueuedCall {
   const code = callKinds.barrier | derivedBits(name);
   return { code, type: int32, root: number, send: nothing, recv: nothing, count: 0, details: undefined };
+}
+
+/**
+ * An exchange within a call of the program on arrays of devices, by which all ranks find out that they make the same one.
+ *
+ * @param type of its elements
+ * @param mine record of this rank; without one it is a barrier
+ */
+export function deviceCallOf(
+  name: DeviceCall,
+  type: DataType | undefined,
+  mine?: Uint8Array,
+  all: Uint8Array = new Uint8Array(0),
+): QueuedCall {
+  const root = deviceCallRoot(name, type);
+  const code = derivedBits('device call');
+  if (mine === undefined)
+    return { code: code | callKinds.barrier, type: int32, root, send: nothing, recv: nothing, count: 0, details: undefined };
+  const gather = code | callKinds.allGather | (uint8.code << 4);
+  return { code: gather, type: uint8, root, send: mine, recv: all, count: mine.length, details: undefined };
 }

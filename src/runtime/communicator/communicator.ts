@@ -1,12 +1,13 @@
 import { MAY_BLOCK } from '#platform/process';
 import { netOf } from '../resources/agree.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
-import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
+import { callName, type Algorithm, type CallKind, type DeviceCall } from '../algorithms/call.js';
 import { PointToPoint } from '../messages/p2p.js';
 import type { SegmentMemory } from '../device/memory-use.js';
 import type { Segment } from '../device/segment.js';
 import {
   type AllocatedArray,
+  type DataType,
   type GivenArray,
   type NumericArray,
   type NumericArrayConstructor,
@@ -19,7 +20,7 @@ import { turnSoon } from '../progress/event-loop-turns.js';
 import { progressHere, type Progress } from '../progress/progress.js';
 import { addCallerFrames, ofRank } from '../caller-stack.js';
 import { CallQueue } from '../algorithms/call-queue.js';
-import { meetingOf } from '../algorithms/meeting-call.js';
+import { deviceCallOf, meetingOf } from '../algorithms/meeting-call.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import { CheckedCall } from './checked-call.js';
 import { agree, checkFlag, checkShrink, checkSplit, shrink, split, type SplitColor } from './children.js';
@@ -344,6 +345,19 @@ export class Communicator extends MessageCalls {
         );
       });
     });
+  }
+
+  /** @internal Makes an exchange within a call on arrays of devices: of records, or without them a barrier. */
+  deviceCall(
+    name: DeviceCall,
+    type: DataType | undefined,
+    limits: CallLimits,
+    mine?: Uint8Array,
+    all?: Uint8Array,
+  ): Promise<void> {
+    this.#checkUsable(name);
+    const call = deviceCallOf(name, type, mine, all);
+    return isTimed(limits) ? startTimedCollective(this.#timed, call, limits) : this.#queue.start(call);
   }
 
   /** @internal Writes a line about the ways of data to the log, if there is one. */
@@ -707,7 +721,7 @@ export class Communicator extends MessageCalls {
   /** A checked call as it is queued: with an operator of the program's own, the first of several. */
   #queuedCall({ name, code, type, root, send, recv, count, details, own }: CheckedCall): QueuedCall {
     if (own === undefined) return { code, type, root, send, recv, count, details };
-    const reduction = { call: name, name: callName(code) as ReductionName, type, root, send, recv, count, operator: own };
+    const reduction = { call: name, name: callName(code, root) as ReductionName, type, root, send, recv, count, operator: own };
     return new ReductionChain(this.rank, this.nRanks, reduction, this.#scratch).first;
   }
 

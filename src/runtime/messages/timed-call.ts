@@ -82,7 +82,7 @@ function withdrawn(look: () => void, withdraw: (error: Error) => boolean, late: 
 /** Starts a collective with a signal or a limit of time. */
 export function startTimedCollective(parts: TimedCallParts, call: QueuedCall, options: CallLimits): Promise<void> {
   const { queue } = parts;
-  const name = callName(call.code);
+  const name = callName(call.code, call.root);
   const { timeoutMs: limitMs } = options;
   const limited = limitMs === undefined ? call : { ...call, details: { ...call.details, limitMs } };
   return startTimed(options, (settled) => {

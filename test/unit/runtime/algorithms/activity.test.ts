@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { algorithms, type Call, type CallKind } from '../../../../src/runtime/algorithms/call.js';
+import { algorithms, decodeCall, type Call, type CallKind } from '../../../../src/runtime/algorithms/call.js';
 import {
   decodeActivity,
   describeLate,
@@ -9,8 +9,9 @@ import {
   isWaitReport,
   type Activity,
 } from '../../../../src/runtime/algorithms/activity.js';
+import { deviceCallOf } from '../../../../src/runtime/algorithms/meeting-call.js';
 import { callKinds } from '../../../../src/runtime/device/kernels/kernels.js';
-import { dataTypes, int32 } from '../../../../src/runtime/device/types.js';
+import { dataTypes, float32, int32 } from '../../../../src/runtime/device/types.js';
 
 const count = fc.oneof(fc.nat(), fc.integer({ min: 0, max: 2 ** 40 }));
 const rank = fc.nat(10_000);
@@ -57,4 +58,16 @@ test('ranks with the same activity are named together', () => {
   const doing = (one: number): string | undefined => (one === 3 ? undefined : describeReport(words));
   expect(describeLate([1, 2, 3], doing)).toBe('ranks 1,2, waiting in recv of 4 int32 from rank 0; rank 3');
   expect(describeLate([], doing)).toBe('other ranks');
+});
+
+test('a report of an exchange within a call on devices names that call', () => {
+  const record = new Uint8Array(392);
+  for (const [{ code, root, count }, text] of [
+    [deviceCallOf('allReduce', float32, record, record), 'allReduce of float32 on devices'],
+    [deviceCallOf('scatter', int32), 'scatter of int32 on devices'],
+    [deviceCallOf('close', undefined), 'close of a device'],
+  ] as const) {
+    const words = encodeActivity({ kind: 'collective', number: 3, call: decodeCall(code, root, count) });
+    expect(describeReport(words)).toBe(`waiting in ${text}, call 3`);
+  }
 });
