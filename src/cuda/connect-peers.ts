@@ -6,6 +6,7 @@ import { results } from '../runtime/device/cuda/results.js';
 import { MAX_ARRAYS } from '../runtime/device/ptx/step-record.js';
 import { linkOf } from '../runtime/proc.js';
 import type { GpuFacts, GpuPlan } from './gpu-plan.js';
+import { workOn } from './gpu-work.js';
 import { CudaPeers, makeEvent, memoryHandle, openMemory, type CudaPeer, type PeerEvents } from './cuda-peers.js';
 
 /** The way of collectives between the GPUs of a communicator's ranks. */
@@ -71,7 +72,10 @@ export async function connectPeers(
   const refusals = await comm.allGatherObject(trial.refusal);
   const first = refusals.findIndex((refusal) => refusal !== undefined);
   trial.end(first < 0);
-  if (first >= 0) return viaHost(`rank ${first}: ${refusals[first]}`);
+  if (first >= 0) {
+    if (peers !== undefined) workOn(context).delete(peers);
+    return viaHost(`rank ${first}: ${refusals[first]}`);
+  }
   const reason = `the ranks are on one host, and their GPUs reach each other's memory${nRanks === 1 ? '' : ` ${plan.how}`}`;
   return { peers, transport: { name: 'peers', reason, ...paths } };
 }

@@ -1,10 +1,11 @@
 import { describeValue } from '../describe-value.js';
 import type { DeviceMemory, Part } from '../devices/memory.js';
-import { InvalidArgumentError, SystemError, type TcclError } from '../errors.js';
+import { InvalidArgumentError } from '../errors.js';
 import type { CudaBuffer } from './cuda-buffer.js';
 import type { CudaPeers } from './cuda-peers.js';
+import { stuckOn } from './gpu-work.js';
 import type { CudaContext } from '../runtime/device/cuda/context.js';
-import { DEVICE_MEMORY, type Driver } from '../runtime/device/cuda/functions.js';
+import { DEVICE_MEMORY } from '../runtime/device/cuda/functions.js';
 import { isFault, results } from '../runtime/device/cuda/results.js';
 
 /** Memory of a GPU, copied to and from memory of the host by its copy engines: a stream for each direction. */
@@ -56,8 +57,9 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
     if (this.peers?.retire(pointer) !== true) this.free(pointer);
   }
 
-  /** Frees memory that no other rank has open. */
+  /** Frees memory that no other rank has open. It stays where the driver would wait for a rank that has died. */
   free(pointer: bigint): void {
+    if (stuckOn(this.context) !== undefined) return;
     this.context.inAnyCase((driver) => {
       const result = driver.cuMemFree_v2(pointer);
       if (!isFault(result)) this.context.check('cuMemFree', result);
@@ -117,17 +119,14 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
     if (!isPinned) return () => undefined;
     return () => {
       // After a fault, nothing is registered any more. Work that may never end would end no call that waits for it.
-      if (this.peers?.stuck === undefined) this.context.inAnyCase((driver) => driver.cuMemHostUnregister(host));
+      if (stuckOn(this.context) === undefined) this.context.inAnyCase((driver) => driver.cuMemHostUnregister(host));
     };
   }
 
   close(): void {
     this.#isClosed = true;
     // The driver may wait for all work before it ends a context.
-    if (this.peers?.stuck !== undefined) {
-      abandonedOf(this.context).set(this.context.ordinal, this.peers);
-      return;
-    }
+    if (stuckOn(this.context) !== undefined) return;
     this.peers?.close();
     this.#closeContext();
   }
@@ -139,9 +138,8 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
 
   /** Resolves when the program's work until now is done. Throws the ranks' failure if it waits for one that may be gone. */
   async #programReached(): Promise<void> {
-    const stuck = (): TcclError | undefined => this.peers?.stuck;
-    await this.context.reached(this.#program, () => stuck() !== undefined);
-    const failure = stuck();
+    await this.context.reached(this.#program, () => stuckOn(this.context) !== undefined);
+    const failure = stuckOn(this.context);
     if (failure !== undefined) throw failure;
   }
 
@@ -192,24 +190,4 @@ export class CudaMemory implements DeviceMemory<CudaBuffer> {
       );
     }
   }
-}
-
-/** By driver and number of the GPU: peers whose work on it waited for a rank that had died when the device was closed. */
-const abandoned = new WeakMap<Driver, Map<number, CudaPeers>>();
-
-function abandonedOf({ driver }: CudaContext): Map<number, CudaPeers> {
-  let ofDriver = abandoned.get(driver);
-  if (ofDriver === undefined) abandoned.set(driver, (ofDriver = new Map<number, CudaPeers>()));
-  return ofDriver;
-}
-
-/** Throws SystemError `DEVICE_LOST` where a call of this process may wait for a rank that has died. */
-export function checkNotStuck(context: CudaContext): void {
-  const stuck = abandonedOf(context).get(context.ordinal)?.stuck;
-  if (stuck === undefined) return;
-  throw new SystemError(
-    'DEVICE_LOST',
-    `cuda: work that was queued on GPU ${context.ordinal} waits for a rank that has died (${stuck.message}); start this process again`,
-    { cause: stuck },
-  );
 }

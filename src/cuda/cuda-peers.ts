@@ -6,6 +6,7 @@ import { results } from '../runtime/device/cuda/results.js';
 import { CudaKernels, type KernelModules } from './cuda-kernels.js';
 import type { CudaBuffer } from './cuda-buffer.js';
 import type { CudaSwitch } from './cuda-switch.js';
+import { checkNotStuck, stuckOn, workOn, type GpuWork } from './gpu-work.js';
 
 /** Events of a rank, as this process reaches them. */
 export type PeerEvents = Readonly<Record<PeerPoint, bigint>>;
@@ -37,7 +38,7 @@ const HEADER_BYTES = 16;
  * GPUs of ranks of one host that reach each other's memory, or are one. Processes open memory and events by the driver's
  * handles; threads of a process have the same addresses.
  */
-export class CudaPeers implements DevicePeers<CudaBuffer> {
+export class CudaPeers implements DevicePeers<CudaBuffer>, GpuWork {
   readonly handleBytes = HEADER_BYTES + IPC_BYTES;
   /** NVSwitch that combines, if the GPUs are on one. */
   switch: CudaSwitch | undefined;
@@ -87,6 +88,7 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
     this.stream = context.makeStream();
     this.#opened = peers.map(() => new Map());
     this.#kernels = new CudaKernels(context);
+    workOn(context).add(this);
   }
 
   get modules(): KernelModules {
@@ -134,13 +136,13 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   }
 
   /**
-   * Takes memory that is released here. Returns false if it can be freed now: no other rank has it open, and no work here uses
-   * it. The driver may wait for all work before it frees memory, which may never end.
+   * Takes memory that is released here. Returns false if it can be freed now: no other rank has it open, and no work on the GPU
+   * waits for other ranks. The driver may wait for all work before it frees memory, which may never end.
    */
   retire(pointer: bigint): boolean {
     const shared = this.#allocated.get(pointer);
     this.#allocated.delete(pointer);
-    const isInUse = this.#isPending || this.switch?.isPending === true;
+    const isInUse = [...workOn(this.#context)].some(({ isBusy }) => isBusy);
     if (this.#isOver || (shared === undefined && !isInUse)) return false;
     this.#released.push({ pointer, number: shared?.number });
     return true;
@@ -204,10 +206,14 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   }
 
   async reached(isOver: () => boolean): Promise<void> {
-    const hasGivenUp = (): boolean => isOver() || this.stuck !== undefined;
+    const hasGivenUp = (): boolean => isOver() || stuckOn(this.#context) !== undefined;
     const nWaits = this.#nWaits;
     await this.#context.reached(this.stream, hasGivenUp);
-    if (hasGivenUp()) return;
+    if (hasGivenUp()) {
+      // The failure of other ranks is that of this device's calls, too, unless another device's work is stuck.
+      if (this.#failure === undefined && !isOver()) checkNotStuck(this.#context);
+      return;
+    }
     this.#nDone = nWaits;
     if (this.switch !== undefined) this.switch.isPending = false;
   }
@@ -218,7 +224,6 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
     this.#context.inAnyCase((driver) => driver.cuEventRecord(this.#own.end, this.stream));
   }
 
-  /** The failure of the ranks while work here waits for one that may never do its part. */
   get stuck(): TcclError | undefined {
     return this.#failure !== undefined && this.#isWaiting() ? this.#failure : undefined;
   }
@@ -226,17 +231,22 @@ export class CudaPeers implements DevicePeers<CudaBuffer> {
   closeOpened(): void {
     this.#isClosing = true;
     // Work that waits for a rank that died may come to it yet.
-    if (this.stuck !== undefined) return;
+    if (stuckOn(this.#context) !== undefined) return;
     for (const [rank, opened] of this.#opened.entries()) for (const number of [...opened.keys()]) this.#close(rank, number);
     this.#kernels.close();
   }
 
   /** Ends events, after all ranks have ended their calls. */
   close(): void {
+    workOn(this.#context).delete(this);
     this.#context.inAnyCase((driver) => {
       const opened = this.#peers.flatMap((peer) => (peer === undefined || peer.isThread ? [] : Object.values(peer.events)));
       for (const event of [...opened, ...(Object.values(this.#own) as bigint[])]) driver.cuEventDestroy_v2(event);
     });
+  }
+
+  get isBusy(): boolean {
+    return this.#isPending || this.switch?.isPending === true;
   }
 
   get #isPending(): boolean {

@@ -14,9 +14,10 @@ import { flag, malformed, value, type Environment } from '../runtime/launch/envi
 import { agreedPlan, connectPeers, type CudaTransport } from './connect-peers.js';
 import { connectSwitch } from './connect-switch.js';
 import type { CudaBuffer } from './cuda-buffer.js';
-import { checkNotStuck, CudaMemory } from './cuda-memory.js';
+import { CudaMemory } from './cuda-memory.js';
 import { placeOf, type DlpackTensor } from './dlpack.js';
 import type { GpuFacts } from './gpu-plan.js';
+import { checkNotStuck } from './gpu-work.js';
 
 /** Options of {@link cuda}. */
 export interface CudaOptions {

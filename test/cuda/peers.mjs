@@ -483,3 +483,29 @@ export async function mismatched(comm, gpu, kit, how) {
   const other = { close: () => gpu.close(), broadcast: () => gpu.broadcast(x), type: () => gpu.allReduce(y) }[how];
   return saidBy(() => (comm.rank === 1 ? other() : gpu.allReduce(x)));
 }
+
+/**
+ * Words of the ranks that are left when rank 1 is killed after a call that was queued, on another device that they have on the
+ * same GPU without rank 1: calls of the driver that wait for the whole GPU are not made.
+ */
+export async function killedBeside(comm, gpu, { driver, context }) {
+  process.on('SIGTERM', () => undefined);
+  const x = await gpu.alloc(Float32Array, 100);
+  const apart = await comm.split(comm.rank === 1 ? 1 : 0);
+  const beside = await openCuda(apart, { device: context.ordinal }, () => driver);
+  const arrays = [];
+  for (let i = 0; i < 8; i++) arrays.push(await beside.alloc(Float32Array, 100));
+  await beside.allReduce(arrays[0]);
+  await gpu.allReduce(x);
+  if (comm.rank === 1) driver.halt();
+  await gpu.allReduce(x, x, 'sum', { queued: true });
+  if (comm.rank === 1) process.kill(process.pid, 'SIGKILL');
+  for (const array of arrays.slice(4)) array.free();
+  await saidBy(() => gpu.allReduce(x));
+  const [y] = arrays;
+  const said = [await saidBy(() => beside.allReduce(y)), await saidBy(() => y.download())];
+  for (const array of arrays.slice(0, 4)) array.free();
+  await beside.close();
+  await gpu.close();
+  return { said };
+}

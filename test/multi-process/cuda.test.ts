@@ -226,6 +226,14 @@ describe('GPUs that reach each other', () => {
     expect(left(gpus, 'killedQueued')).toEqual([each, each]);
   });
 
+  it('a rank that is killed after a queued call blocks no other device on the GPUs', () => {
+    const stuck = expect.stringMatching(
+      /^(?:DEVICE_LOST: cuda: work that was queued on GPU \d waits for a rank that has died|ABORTED: )/,
+    ) as string;
+    const each = { said: [stuck, died] };
+    expect(left('each', 'killedBeside')).toEqual([each, each]);
+  });
+
   it('a rank that is killed ends groups that go through the host', () => {
     expect(left('each', 'killedGroup')).toEqual([{ said: died }, { said: died }]);
   });
