@@ -397,18 +397,26 @@ export class Device<Buffer> {
       return this.#ending(name, () => this.#pipeline.inChunks(steps, ready), signal);
     // Ranks with other lengths make other numbers of steps, whose first ones may be alike.
     const timed = limitsFrom(options);
-    const run: Step<Buffer>['run'] = async (send, recv) => {
+    let agreed = Promise.resolve();
+    const agree = async (send: Uint8Array, recv: Uint8Array): Promise<void> => {
       const lengths = Float64Array.of(count, -count);
       await this.#comm.group(() => {
         void first.run(send, recv, { type: options?.type });
         void this.#comm.allReduce(lengths, lengths, 'max');
       }, timed());
       const [most = 0, least = 0] = lengths;
-      if (most !== -least) throw this.#mismatch(name, count, -least, most);
+      if (most === -least) return;
+      // All ranks have the lengths before one of them ends the calls.
+      await this.#comm.barrier(timed()).catch(() => undefined);
+      throw this.#mismatch(name, count, -least, most);
     };
+    const run: Step<Buffer>['run'] = (send, recv) => (agreed = agree(send, recv));
     const limited = others.map((step) => ({
       ...step,
-      run: (send: Uint8Array, recv: Uint8Array) => step.run(send, recv, { type: options?.type, ...timed() }),
+      run: async (send: Uint8Array, recv: Uint8Array) => {
+        await agreed;
+        await step.run(send, recv, { type: options?.type, ...timed() });
+      },
     }));
     return this.#ending(name, () => this.#pipeline.inChunks([{ ...first, run }, ...limited], ready), signal);
   }
