@@ -85,6 +85,7 @@ class Call implements Waitable {
 
   /** Reports the awaited ranks to the rank's thread, which checks time limits, and the wait to the other ranks. */
   check(): void {
+    if (memory.isDying) process.exit();
     engine.check();
     const limitMs = this.#limitMs;
     if (limitMs === 0) return;

@@ -8,7 +8,7 @@ import type { QueuedCall } from '../algorithms/queued-call.js';
  * Memory shared by a rank's thread and one of its engine threads, besides the segment: one call at a time.
  *
  *     words    0 calls handed over | 1 calls carried out | 2 bytes of the reason for which the engine gave up, or 0 | 3 steps
- *              4 is 1 once the thread has ended
+ *              4 is 1 once the thread has ended | 5 is 1 once the rank's thread ends
  *     numbers  code, root, address and length of input and output, count, bytes of the details
  *     reason   why the engine gave up
  *     details  JSON, for calls that have some
@@ -19,6 +19,7 @@ const COMPLETED = 1;
 const FAILED = 2;
 const STEPS = 3;
 const ENDED = 4;
+const RANK_ENDS = 5;
 const NUMBERS = 64;
 const REASON = 192;
 const DETAILS = REASON + REASON_BYTES;
@@ -29,7 +30,7 @@ const LATE_BYTES_PER_RANK = 4;
 
 /** Code of the call that ends an engine thread. It is complete when the others know that the rank leaves. */
 export const EXIT = 0xffff;
-/** The same for a rank that fails, which the others see by the end of its connections. Never complete. */
+/** The same for a rank that fails, which the others see by the end of its connections. Ends a call under way; never complete. */
 export const DIE = 0xfffe;
 
 /** Allocates the memory for calls among `nRanks` ranks. */
@@ -111,10 +112,21 @@ export class EngineThreadMemory {
     if (Atomics.load(this.#words, FAILED) === 0) Atomics.wait(this.#words, COMPLETED, seen, ms);
   }
 
-  /** Blocks until a thread that was told to end, or has given up, has ended, at most for `ms`. */
+  /** Lets the thread end before its rank's, which is about to end: at once if `isFailure`, unless it ends already. */
+  rankEnds(isFailure: boolean): void {
+    if (isFailure && !this.#isEnding) this.end(DIE);
+    Atomics.store(this.#words, RANK_ENDS, 1);
+    Atomics.notify(this.#words, RANK_ENDS);
+  }
+
+  /** Blocks until a thread that ends has ended, at most for `ms`. */
   waitUntilEnded(ms: number): void {
-    const [code] = this.#numbers;
-    if (code === EXIT || code === DIE || this.reason() !== undefined) Atomics.wait(this.#words, ENDED, 0, ms);
+    if (this.isDying || this.#isEnding) Atomics.wait(this.#words, ENDED, 0, ms);
+  }
+
+  /** True if the rank leaves, or the engine has given up. */
+  get #isEnding(): boolean {
+    return this.#numbers[0] === EXIT || this.reason() !== undefined;
   }
 
   get steps(): number {
@@ -183,10 +195,25 @@ export class EngineThreadMemory {
     Atomics.notify(this.#words, COMPLETED);
   }
 
-  /** Called at the end of the thread. */
+  /** True if the rank fails. */
+  get isDying(): boolean {
+    return Atomics.load(this.#words, POSTED) > 0 && this.#numbers[0] === DIE;
+  }
+
+  /** Calls `die` if the rank fails, for a thread whose event loop runs. */
+  async onDeath(die: () => void): Promise<void> {
+    await Atomics.waitAsync(this.#words, RANK_ENDS, 0).value;
+    if (this.isDying) die();
+  }
+
+  /**
+   * Called at the end of the thread, which stays until its rank's thread ends it if that is about to end: Node.js 20.0 aborts the
+   * process if a thread ends while the one that started it is being ended.
+   */
   ended(): void {
     Atomics.store(this.#words, ENDED, 1);
     Atomics.notify(this.#words, ENDED);
+    if (this.isDying || Atomics.load(this.#words, RANK_ENDS) === 1) Atomics.wait(this.#words, ENDED, 1);
   }
 
   setSteps(steps: number): void {

@@ -79,6 +79,7 @@ const team = new Team(segment, given.team.address, given.team.members);
 const memory = new EngineThreadMemory(given.buffer);
 // The newest listener runs first, so everything else is closed by then.
 onExit(() => memory.ended());
+void memory.onDeath(() => process.exit());
 const bootstrap = new BootstrapProxy(given.members, post);
 const stop = new AbortController();
 let abort = (error: unknown): void => stop.abort(error);
