@@ -1,4 +1,5 @@
-import { deviceAttributes, pointerAttributes, functions } from '../../src/runtime/device/cuda/functions.js';
+import { planGpus } from '../../src/cuda/gpu-plan.js';
+import { deviceAttributes, pointerAttributes, functions, type Driver } from '../../src/runtime/device/cuda/functions.js';
 import { countDevices } from '../../src/runtime/device/cuda/context.js';
 import { versionText } from '../../src/runtime/device/cuda/load.js';
 import { describeResult, results } from '../../src/runtime/device/cuda/results.js';
@@ -31,7 +32,22 @@ export function* basics(setting: Setting): Generator<Seen> {
       text: `${context.name}, sm_${architectureOf(gpu)}, ${context.attribute(deviceAttributes.multiprocessors)} multiprocessors, ${gigabytes} GB, UUID ${uuid}`,
     };
     yield* checkMemory(gpu);
+    yield pathsOf(driver);
   });
+}
+
+/** The plan of all GPUs, as ranks on all of them would have it. */
+function pathsOf(driver: Driver): Seen {
+  const gpus = Array.from({ length: countDevices(driver) }, (_, ordinal) => {
+    const [device, text] = [new Int32Array(1), new Uint8Array(32)];
+    driver.cuDeviceGet(device, ordinal);
+    driver.cuDeviceGetPCIBusId(text, text.length, device[0] ?? 0);
+    const busId = new TextDecoder().decode(text.subarray(0, text.indexOf(0))).toLowerCase();
+    return { uuid: String(ordinal), busId, sm: 0, isExclusive: false, p2pLevel: undefined };
+  });
+  const { paths, how, refusal } = planGpus(gpus);
+  const rows = paths?.map((row, i) => `${gpus[i]?.busId ?? ''} ${row.join(' ')}`) ?? gpus.map(({ busId }) => busId);
+  return { name: 'paths between GPUs', text: `${rows.join('; ')}; ${refusal ?? how}` };
 }
 
 /** Every kernel that one GPU can execute alone, beside the interpreter. */
