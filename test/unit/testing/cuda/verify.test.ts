@@ -42,7 +42,7 @@ it('says what a driver has', async () => {
     'right paths between GPUs',
   ]);
   // The only GPU.
-  expect(lines.at(-1)).toBe('right paths between GPUs: 0000:10:00.0 LOC; on one GPU');
+  expect(lines.at(-1)).toMatch(/^right paths between GPUs: .* LOC; on one GPU$/);
   const addresses = await linesOf(
     'basics',
     broken('cuPointerGetAttribute', (own) => (out, attribute, pointer) => own(out, attribute === 9 ? 2 : attribute, pointer)),
