@@ -17,6 +17,7 @@ export const graceMs = {
   messageConnections: 200, // a rank has failed, but connections for messages may still be made
   leftInGrow: 1000, // a rank has left during grow(): it may have finished first
   engineThreadEnds: 300, // the engine thread of a rank that ends closes its descriptors
+  rankAfterEngineThread: 1000, // the thread of a rank throws the error with which its engine thread gave up
   threadGoodbye: 1000, // a leaving rank's idle engine threads report that to the others
   deliveryAfterClose: 600_000, // a live peer reads what was posted before close(): the default time limit of a call
   deliveryAfterAbort: 1000, // the same after abort()

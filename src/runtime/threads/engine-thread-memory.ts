@@ -1,6 +1,7 @@
 import { typeCodeOf, type CallDetails } from '../algorithms/call.js';
 import { int32, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
 import { setImmediate } from '../platform/platform.js';
+import { graceMs } from '../failure/grace.js';
 import { REASON_BYTES } from '../failure/transfer.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 
@@ -8,7 +9,7 @@ import type { QueuedCall } from '../algorithms/queued-call.js';
  * Memory shared by a rank's thread and one of its engine threads, besides the segment: one call at a time.
  *
  *     words    0 calls handed over | 1 calls carried out | 2 bytes of the reason for which the engine gave up, or 0 | 3 steps
- *              4 is 1 once the thread has ended | 5 is 1 once the rank's thread ends
+ *              4 is 1 once the thread has ended | 5 state of the rank's thread: 0, LEFT or ENDS
  *     numbers  code, root, address and length of input and output, count, bytes of the details
  *     reason   why the engine gave up
  *     details  JSON, for calls that have some
@@ -19,7 +20,9 @@ const COMPLETED = 1;
 const FAILED = 2;
 const STEPS = 3;
 const ENDED = 4;
-const RANK_ENDS = 5;
+const RANK = 5;
+const LEFT = 1;
+const ENDS = 2;
 const NUMBERS = 64;
 const REASON = 192;
 const DETAILS = REASON + REASON_BYTES;
@@ -115,8 +118,17 @@ export class EngineThreadMemory {
   /** Lets the thread end before its rank's, which is about to end: at once if `isFailure`, unless it ends already. */
   rankEnds(isFailure: boolean): void {
     if (isFailure && !this.#isEnding) this.end(DIE);
-    Atomics.store(this.#words, RANK_ENDS, 1);
-    Atomics.notify(this.#words, RANK_ENDS);
+    this.#rankIs(ENDS);
+  }
+
+  /** The rank leaves: lets a thread that gave up end. */
+  rankLeaves(): void {
+    this.#rankIs(LEFT);
+  }
+
+  #rankIs(state: number): void {
+    Atomics.store(this.#words, RANK, state);
+    Atomics.notify(this.#words, RANK);
   }
 
   /** Blocks until a thread that ends has ended, at most for `ms`. */
@@ -202,18 +214,19 @@ export class EngineThreadMemory {
 
   /** Calls `die` if the rank fails, for a thread whose event loop runs. */
   async onDeath(die: () => void): Promise<void> {
-    await Atomics.waitAsync(this.#words, RANK_ENDS, 0).value;
+    await Atomics.waitAsync(this.#words, RANK, 0).value;
     if (this.isDying) die();
   }
 
   /**
-   * Called at the end of the thread, which stays until its rank's thread ends it if that is about to end: Node.js 20.0 aborts the
-   * process if a thread ends while the one that started it is being ended.
+   * Called at the end of the thread, which waits a while for its rank to leave, or to end, which terminates it: Node.js before
+   * 20.18.3 aborts the process if a thread ends while the one that started it does.
    */
   ended(): void {
     Atomics.store(this.#words, ENDED, 1);
     Atomics.notify(this.#words, ENDED);
-    if (this.isDying || Atomics.load(this.#words, RANK_ENDS) === 1) Atomics.wait(this.#words, ENDED, 1);
+    Atomics.wait(this.#words, RANK, 0, graceMs.rankAfterEngineThread);
+    if (this.isDying || Atomics.load(this.#words, RANK) === ENDS) Atomics.wait(this.#words, ENDED, 1);
   }
 
   setSteps(steps: number): void {

@@ -170,6 +170,7 @@ export class ThreadEngine implements Engine {
       worker.ref();
       return once(worker, 'exit');
     });
+    for (const { memory } of living) memory.rankLeaves();
     // Threads that gave up end by themselves.
     const waiting = living.filter(({ memory }) => memory.reason() === undefined);
     for (const { memory } of waiting) memory.end(EXIT);
