@@ -39,10 +39,12 @@ export default defineConfig({
       level('oracle', { testTimeout: 400_000, execArgv }),
       level('commands', { execArgv }),
       level('multi-process'),
+      level('thorough'),
       // Many ranks contend for cores: one file at a time.
       level('long', { fileParallelism: false }),
       level('multi-host', { fileParallelism: false }),
       level('browser'),
+      level('studio'),
     ],
   },
 });

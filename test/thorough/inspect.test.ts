@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
-import { fixture, start as startProgram, startTccl, tccl, type Started } from './cli.js';
+import { fixture, start as startProgram, startTccl, tccl, type Started } from '../multi-process/cli.js';
 
 interface Cause {
   readonly ranks: readonly number[];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runRanks } from './ranks.js';
+import { runRanks } from '../multi-process/ranks.js';
 
 const f32 = (length: number): string => `new Float32Array(${length})`;
 

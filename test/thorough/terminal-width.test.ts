@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
 import { afterEach, describe, expect, test } from 'vitest';
 import { RasServer } from '../commands/ras-server.js';
-import { cliPath, fixture, start, startTccl, type Started } from './cli.js';
+import { cliPath, fixture, start, startTccl, type Started } from '../multi-process/cli.js';
 
 const missing = existsSync('/usr/bin/script') ? '' : ' (needs: script of util-linux)';
 

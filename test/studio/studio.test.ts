@@ -14,8 +14,8 @@ import { RasServer } from '../commands/ras-server.js';
 import { fixture, startTccl, tccl } from '../multi-process/cli.js';
 import { runs } from '../runs.js';
 import { lstopoXml } from '../unit/planner/evidence/print-tools.js';
-import { browser as browserPath, missing } from './chromium.js';
-import { eventually } from './eventually.js';
+import { browser as browserPath, missing } from '../browser/chromium.js';
+import { eventually } from '../browser/eventually.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-studio-'));
 const pageFile = join(folder, 'studio.html');
@@ -1134,7 +1134,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     }
   });
 
-  // After a wanted change of the page: TCCL_SCREENSHOTS=1 npx vitest run --project browser test/browser/studio.test.ts -t docs
+  // After a wanted change of the page: TCCL_SCREENSHOTS=1 npx vitest run test/studio/studio.test.ts -t docs
   it.each([
     ['machine', ''],
     ['choice', '&view=choice'],

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isThorough } from '../runs.js';
-import { cliPath, needsNode, start } from './cli.js';
+import { cliPath, needsNode, start } from '../multi-process/cli.js';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 const modules = join(repository, 'test/bundles/node_modules');

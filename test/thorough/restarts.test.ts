@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { runs } from '../runs.js';
-import { tccl } from './cli.js';
-import { runRanks } from './ranks.js';
+import { tccl } from '../multi-process/cli.js';
+import { runRanks } from '../multi-process/ranks.js';
 
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 const restartsOf = (which: 'job' | 'rank', most: number) => ['--max-restarts', String(most), '--restart', which];

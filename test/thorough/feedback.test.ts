@@ -3,8 +3,8 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { algorithms } from '../../src/runtime/algorithms/call.js';
-import { fixture, startTccl, tccl } from './cli.js';
-import { perfettoImport, type PerfettoTrace, type PerfettoTrack } from './perfetto.js';
+import { fixture, startTccl, tccl } from '../multi-process/cli.js';
+import { perfettoImport, type PerfettoTrace, type PerfettoTrack } from '../multi-process/perfetto.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'tccl-feedback-'));
 afterAll(() => rmSync(directory, { recursive: true }));

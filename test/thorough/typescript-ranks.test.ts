@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openPool, spawnRanks } from '../../dist/index.js';
-import { needsNode, start } from './cli.js';
+import { needsNode, start } from '../multi-process/cli.js';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 const installed = join(repository, 'test/typescript-ranks/node_modules');

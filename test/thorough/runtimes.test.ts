@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { cliPath, fixture, start, tccl } from './cli.js';
+import { cliPath, fixture, start, tccl } from '../multi-process/cli.js';
 
 const modules = fileURLToPath(new URL('../bundles/node_modules/', import.meta.url));
 const runtimes = [

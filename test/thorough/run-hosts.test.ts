@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { fixture, gone, numbersOf, startTccl, tccl } from './cli.js';
+import { fixture, gone, numbersOf, startTccl, tccl } from '../multi-process/cli.js';
 
 let directory: string;
 beforeAll(() => {

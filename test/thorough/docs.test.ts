@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { tccl } from '../commands/in-process.js';
-import { cliPath, start } from './cli.js';
+import { cliPath, start } from '../multi-process/cli.js';
 
 /**
  * The pages show what the commands print. Blocks ```xml NAME, ```js NAME and the like are files; in blocks ```console

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { tccl } from './cli.js';
+import { tccl } from '../multi-process/cli.js';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 const folder = join(repository, 'examples/mpi4py');

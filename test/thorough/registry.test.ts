@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isThorough } from '../runs.js';
-import { start } from './cli.js';
+import { start } from '../multi-process/cli.js';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 const modules = (path: string) => join(repository, 'test', path);
