@@ -88,7 +88,8 @@ export class PeerMessages<Buffer> {
     const answer = new Uint8Array(1);
     await this.#second(async () => {
       try {
-        await this.#answers.recv(answer, peer, { tag: answerTag(id), ...limits() });
+        const shown = { sends: true, count, type, tag: tag.tag ?? 0 };
+        await this.#answers.recvWithin(shown, answer, peer, { tag: answerTag(id), ...limits() });
       } catch (error) {
         if (!(error instanceof TimeoutError)) throw error;
         const reason = `send: rank ${peer} did not take the message of rank ${this.#comm.rank} in time`;
@@ -104,7 +105,8 @@ export class PeerMessages<Buffer> {
   async receive({ array, type, count, peer, ready, isQueued, tag, limits }: DeviceMessage<Buffer>): Promise<void> {
     const peers = this.#peers;
     const { bytes, numbers, handle, inline } = headerOf(peers.handleBytes, INLINE_BYTES);
-    const post = (): Promise<unknown> => this.#comm.recv(bytes, peer, { atMost: true, ...tag, ...limits() });
+    const shown = { sends: false, count, type, tag: tag.tag ?? 0 };
+    const post = (): Promise<unknown> => this.#comm.recvWithin(shown, bytes, peer, { ...tag, ...limits() });
     await this.#inOrder('recv', ready, post);
     const [id = 0, way, typeCode = 0, sent = 0, isSenderQueued, offset = 0] = numbers;
     if (typeCode !== type.code || sent !== count) {

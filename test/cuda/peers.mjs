@@ -509,3 +509,10 @@ export async function killedBeside(comm, gpu, { driver, context }) {
   await gpu.close();
   return { said };
 }
+
+/** Reasons of the ranks when both send, or both receive. */
+export async function alike(comm, gpu, kit, how) {
+  const x = await gpu.alloc(Float32Array, 5000);
+  const error = await gpu[how](x, 1 - comm.rank, { tag: 7 }).catch((reason) => reason);
+  return (error.cause ?? error).message;
+}

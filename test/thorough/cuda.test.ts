@@ -261,6 +261,14 @@ describe('GPUs that reach each other', () => {
     expect(runPeers(2, 'each', 'mismatched', how)).toEqual([said, closed ?? said]);
   });
 
+  it.each([
+    ['send', 'send of 5000 float32 with tag 7 to'],
+    ['recv', 'recv of 5000 float32 with tag 7 from'],
+  ])('a message that nobody takes is the message of the program in reports of waits: %s', (how, what) => {
+    const said = gpus.run(2, ['alike', how], { FAKE_GPUS: 'each', TCCL_TIMEOUT: '1' });
+    expect(said).toContainEqual(expect.stringMatching(new RegExp(`rank (\\d) waited 1 s in ${what} rank \\d, for `)));
+  });
+
   it('a signal withdraws a receive alone; a send that nobody receives says so', () => {
     const [sender, receiver] = runPeers(2, 'each', 'withdrawn') as [string[], string[]];
     expect(sender).toEqual(['nothing', 'TIMEOUT: send: rank 1 did not take the message of rank 0 in time']);

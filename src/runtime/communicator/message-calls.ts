@@ -4,6 +4,7 @@ import { ofRank } from '../caller-stack.js';
 import { Grid, type GridOptions } from './grid.js';
 import { asGroup, asGroupSync } from './group.js';
 import { refused } from '../messages/running-group.js';
+import type { ShownMessage } from '../messages/p2p-transfer.js';
 import type {
   BlockingRecvOptions,
   BlockingSendOptions,
@@ -49,6 +50,11 @@ export abstract class MessageCalls extends ObjectCalls {
   recv(array: MovableArray, peer: number, options?: RecvOptions): Promise<void>;
   recv(array: MovableArray, peer: number, options?: RecvOptions): Promise<never> {
     return this.messages.startRecv(array, peer, options) as Promise<never>;
+  }
+
+  /** @internal {@link recv} within a message of the program, which reports of waits show. */
+  recvWithin(shows: ShownMessage, array: MovableArray, peer: number, options: TaggedLimits): Promise<unknown> {
+    return this.messages.startRecv(array, peer, { ...options, atMost: true }, shows);
   }
 
   /** The blocking form of {@link recv}; see {@link sendSync}. */

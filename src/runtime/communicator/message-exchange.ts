@@ -1,7 +1,7 @@
 import type { BlockingCallOptions, BlockingLimits, CallLimits, CallOptions, TimedCallOptions } from '../algorithms/arguments.js';
 import { asElements, checkMoved, checkPeer, checkTag, checkTagged, type TagOption } from '../algorithms/arguments.js';
 import { ANY_SOURCE } from '../algorithms/activity.js';
-import { ANY_TAG, type TransferOwner } from '../messages/p2p-transfer.js';
+import { ANY_TAG, type ShownMessage, type TransferOwner } from '../messages/p2p-transfer.js';
 import { errorOfCall, ofRank } from '../caller-stack.js';
 import { objectBytes, type DataType, type DataTypeName, type MovableArray, type NumericArray } from '../device/types.js';
 import type { Messenger } from '../messages/messenger.js';
@@ -181,10 +181,10 @@ export class MessageExchange {
   }
 
   /** Resolves to the number of received elements if the message may be shorter. */
-  startRecv(array: MovableArray, peer: number, options: RecvOptions | undefined): Promise<unknown> {
+  startRecv(array: MovableArray, peer: number, options: RecvOptions | undefined, shows?: ShownMessage): Promise<unknown> {
     if (!options?.atMost) return this.start('recv', array, peer, options);
     return promised(() => {
-      const receive = this.#receiveUpTo('recv', array, peer, options);
+      const receive = this.#receiveUpTo('recv', array, peer, options, shows);
       return startWait(this.#parts.timed, receive.wait, options).then(receive.count);
     });
   }
@@ -313,6 +313,7 @@ export class MessageExchange {
     given: MovableArray,
     peer: number,
     options: BlockingRecvOptions,
+    shows?: ShownMessage,
   ): { readonly wait: TimedWait; readonly count: () => number } {
     const array = this.#elements(name, given);
     const type = this.#check(name, array, peer, options);
@@ -324,6 +325,7 @@ export class MessageExchange {
           count = transfer.count;
           settled(error);
         },
+        shows,
       };
       const transfer = this.#messenger.pointToPoint.add(false, peer, array, type, owner, options.tag);
       transfer.atMost = true;

@@ -90,7 +90,8 @@ export class InFlight {
     }
     const [first] = late;
     if (first === undefined) return undefined;
-    const { sends, peer, count, type, tag, any } = first;
+    const { peer, any } = first;
+    const { sends, count, type, tag } = first.owner?.shows ?? first;
     const awaited = late.map((transfer) => transfer.peer).filter((rank, i) => late[i]?.any === undefined || rank !== own);
     const activity = {
       kind: sends ? 'send' : 'recv',

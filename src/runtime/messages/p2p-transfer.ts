@@ -12,6 +12,15 @@ export interface TransferOwner {
   settled(error?: Error): void;
   /** The call that the transfer is a part of, unless the program called send or recv. */
   readonly call?: string | undefined;
+  /** The program's message that the transfer is a part of, for reports of waits. */
+  readonly shows?: ShownMessage | undefined;
+}
+
+export interface ShownMessage {
+  readonly sends: boolean;
+  readonly count: number;
+  readonly type: DataType;
+  readonly tag: number;
 }
 
 /** Tag of a receive that takes messages of any tag. */
