@@ -92,7 +92,7 @@ export class FakeDriver {
     this.#memory = new FakeMemory(machine, this.host);
     this.#memories = Array.from({ length: this.#options.devices }, (_, device) => new FakeMemory(machine, this.host, device));
     this.#random = generator(this.#options.seed);
-    this.#streams = new FakeStreams(this.#random, () => machine.pause());
+    this.#streams = new FakeStreams(this.#options.devices, this.#random, () => machine.pause());
     const own = {
       ...this.#ofDevices(),
       ...this.#ofMemory(),
@@ -268,7 +268,7 @@ export class FakeDriver {
         this.#queue(stream, [[pointer, bytes]], () => this.bytesAt(pointer, bytes).fill(value)),
       cuMemHostRegister_v2: (view, bytes) => (this.host.lock(bytesIn(view, bytes)) ? 0 : 712),
       cuMemHostUnregister: (view) => {
-        this.#work(() => this.#streams.finishAll());
+        this.#work(() => this.#streams.finishAll(this.#device));
         return this.host.unlock(bytesIn(view)) ? this.#afterWork() : 713;
       },
       cuMemHostGetDevicePointer_v2: (out, view) => {
@@ -315,7 +315,7 @@ export class FakeDriver {
 
   #ofStreams(): Pick<Driver, Extract<FunctionName, `cuStream${string}`>> {
     return {
-      cuStreamCreate: (out, flags) => putLong(out, this.#add(this.#streams.open(flags !== NON_BLOCKING_STREAM))),
+      cuStreamCreate: (out, flags) => putLong(out, this.#add(this.#streams.open(this.#device, flags !== NON_BLOCKING_STREAM))),
       cuStreamDestroy_v2: (handle) => {
         const stream = this.#handles.get(handle) as Stream | undefined;
         if (stream === undefined) return 400;
@@ -469,7 +469,7 @@ export class FakeDriver {
   }
 
   #streamOf(handle: bigint): Stream | undefined {
-    return handle === 0n ? this.#streams.legacy : (this.#handles.get(handle) as Stream | undefined);
+    return handle === 0n ? this.#streams.legacy(this.#device) : (this.#handles.get(handle) as Stream | undefined);
   }
 
   /** Gives work on parts of memory to a stream; it returns false while it is not done. */
@@ -499,7 +499,7 @@ export class FakeDriver {
 
   /** Waits for all work, or not: «this API may perform implicit synchronization». */
   #mayWait(): void {
-    if (this.#random(2) === 0) this.#work(() => this.#streams.finishAll());
+    if (this.#random(2) === 0) this.#work(() => this.#streams.finishAll(this.#device));
   }
 
   #finish(handle: bigint): void {

@@ -11,7 +11,8 @@ export interface Operation {
 
 export interface Stream {
   readonly operations: Operation[];
-  /** Waits for the legacy default stream, and that one for it. */
+  readonly device: number;
+  /** Waits for the legacy default stream of its GPU, and that one for it. */
   readonly isBlocking: boolean;
 }
 
@@ -20,9 +21,9 @@ const MOST_PAUSES = 60_000;
 
 /** Streams whose work is done when somebody asks for it, in any order that they allow. */
 export class FakeStreams {
-  /** The stream 0. */
-  readonly legacy: Stream = { operations: [], isBlocking: false };
-  readonly #streams = new Set<Stream>([this.legacy]);
+  /** The stream 0 of each GPU. */
+  readonly #legacy: readonly Stream[];
+  readonly #streams: Set<Stream>;
   readonly #random: (below: number) => number;
   readonly #pause: () => void;
   #number = 0;
@@ -30,13 +31,21 @@ export class FakeStreams {
   isHalted = false;
 
   /** @param pause lets other processes go on, where all work waits for theirs */
-  constructor(random: (below: number) => number, pause: () => void) {
+  constructor(devices: number, random: (below: number) => number, pause: () => void) {
+    this.#legacy = Array.from({ length: Math.max(devices, 1) }, (_, device) => ({ operations: [], device, isBlocking: false }));
+    this.#streams = new Set(this.#legacy);
     this.#random = random;
     this.#pause = pause;
   }
 
-  open(isBlocking: boolean): Stream {
-    const stream = { operations: [], isBlocking };
+  legacy(device: number): Stream {
+    const stream = this.#legacy[device];
+    if (stream === undefined) throw new Error(`there is no GPU ${device}`);
+    return stream;
+  }
+
+  open(device: number, isBlocking: boolean): Stream {
+    const stream = { operations: [], device, isBlocking };
     this.#streams.add(stream);
     return stream;
   }
@@ -67,8 +76,9 @@ export class FakeStreams {
     }
   }
 
-  finishAll(): void {
-    for (const stream of this.#streams) this.finish(stream);
+  /** Does all work of a GPU. */
+  finishAll(device: number): void {
+    for (const stream of this.#streams) if (stream.device === device) this.finish(stream);
   }
 
   /** Leaves all work undone. */
@@ -96,8 +106,10 @@ export class FakeStreams {
   #isReady(stream: Stream): boolean {
     const [next] = stream.operations;
     if (next?.isReady() !== true) return false;
-    const others = stream === this.legacy ? [...this.#streams].filter(({ isBlocking }) => isBlocking) : [this.legacy];
-    if (stream !== this.legacy && !stream.isBlocking) return true;
+    const legacy = this.legacy(stream.device);
+    if (stream !== legacy && !stream.isBlocking) return true;
+    const isBehind = ({ device, isBlocking }: Stream): boolean => isBlocking && device === stream.device;
+    const others = stream === legacy ? [...this.#streams].filter(isBehind) : [legacy];
     return others.every(({ operations: [first] }) => first === undefined || first.number > next.number);
   }
 }

@@ -81,6 +81,26 @@ describe('the fake driver', () => {
     }
   });
 
+  it('the streams 0 of two GPUs do not wait for each other', () => {
+    const seen = new Set<number | undefined>();
+    for (let seed = 1; seed <= 20; seed++) {
+      const { driver, gpu } = open(seed);
+      const other = new CudaContext(driver, 1);
+      const [out, here] = [new BigUint64Array(1), gpu.allocate(4)];
+      other.run(() => driver.cuMemAlloc_v2(out, 4));
+      const [there = 0n] = out;
+      driver.bytesAt(there, 4).fill(0);
+      other.run(() => driver.cuMemsetD8Async(there, 7, 4, 0n));
+      gpu.context.run(() => {
+        driver.cuMemsetD8Async(here, 7, 4, 0n);
+        driver.cuStreamSynchronize(0n);
+      });
+      expect(driver.bytesAt(here, 1)[0]).toBe(7);
+      seen.add(driver.bytesAt(there, 1)[0]);
+    }
+    expect([...seen].sort()).toEqual([0, 7]);
+  });
+
   it('a kernel that faults ends the context for good, after it was launched', () => {
     for (const [offset, name] of [
       [4096, 'ILLEGAL_ADDRESS'],
