@@ -48,8 +48,8 @@ export async function runJob(job: Job, makeCode: MakeCode): Promise<JobResult> {
   const limitMs = 2 * limits.initMs + 3 * limits.callMs + 4 * SLACK_MS + waitedMs(job.faults);
   const end = await world.run(() => programs.every(({ isDone, rank }) => isDone || !isLive(rank)), limitMs);
   if (end === 'over') {
-    // Goodbyes travel, sockets close.
-    await world.run(() => false, world.nowMs + 15_000);
+    // Goodbyes travel, sockets close, also those of ranks that are stopped.
+    await world.run(() => false, world.nowMs + 15_000 + waitedMs(job.faults));
     for (const { rank, name } of network.ends) if (isLive(rank)) broken.push(`rank ${rank} left the connection ${name} open`);
     for (const [name, { rank }] of network.servers) if (isLive(rank)) broken.push(`rank ${rank} left the server ${name} open`);
   }

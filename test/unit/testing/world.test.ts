@@ -427,6 +427,27 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
       recovers: true,
     },
   ],
+  [
+    'the world did not wait until a rank that had finished, and was stopped, went on and closed its connections',
+    {
+      seed: 4_686_010,
+      nRanks: 4,
+      hosts: 4,
+      calls: [
+        { kind: 'group', count: 1, pauseMs: 113 },
+        barrier[0]!,
+        { kind: 'reduceScatter', count: 1, pauseMs: 128 },
+        { ...barrier[0]!, pauseMs: 59 },
+        { kind: 'group', count: 1, pauseMs: 0 },
+        { kind: 'broadcast', count: 1, pauseMs: 0 },
+      ],
+      faults: [
+        { kind: 'stranger', atMs: 254, bytes: 3, stays: false },
+        { kind: 'stop', rank: 1, atMs: 608, forMs: 15_000 },
+      ],
+      recovers: false,
+    },
+  ],
 ];
 
 it('warns of nothing where many ranks agree after a death', async () => {
