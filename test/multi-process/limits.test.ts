@@ -111,6 +111,9 @@ test('every public method that waits has a signal and a timeout', async () => {
     'neighbours',
     'coordinatesOf',
     'rankAt',
+    'deviceCall',
+    'recvWithin',
+    'note',
   ];
   const hooks = ['startChange', 'runChange', 'exchangeParts', 'receiveOrder'];
   expect(unknown.sort()).toEqual([...others, ...internal, ...hooks].sort());
