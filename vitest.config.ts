@@ -44,7 +44,7 @@ export default defineConfig({
       level('long', { fileParallelism: false }),
       level('multi-host', { fileParallelism: false }),
       level('browser'),
-      level('studio'),
+      level('pages'),
     ],
   },
 });

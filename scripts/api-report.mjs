@@ -1,5 +1,5 @@
 // Writes the declarations of every public entry into api/, one file for each, in the order of their names and without comments:
-// a change of them is a change that users see. `--check` only compares (test/multi-process/package.test.ts, so CI).
+// a change of them is a change that users see. `--check` only compares (test/thorough/package.test.ts, so CI).
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import ts from 'typescript';

@@ -47,7 +47,7 @@ async function situationFor({ on, nccl, env = {} }: Row): Promise<Situation> {
 
 const textOf = ({ title, lines }: Answer) => [title, ...lines.map(({ text }) => text)].join('\n');
 
-const groups = [...bySituation.values()].filter((_, index) => index % runs(4, 1) === 0);
+const groups = [...bySituation.values()].filter((_, index) => index % runs(8, 1) === 0);
 
 describe.each(groups.map((group) => [group[0]?.on ?? '', group] as const))('on %s', (_, group) => {
   let planned: Promise<Situation> | undefined;

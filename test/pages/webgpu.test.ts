@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { othersOf } from '../devices/expected.js';
 import { webgpuRefusalsOf } from '../webgpu/expected.js';
-import { missing, software } from './chromium.js';
-import { IsolatedPages } from './isolated.js';
+import { missing, software } from '../browser/chromium.js';
+import { IsolatedPages } from '../browser/isolated.js';
 
 let pages: IsolatedPages;
 beforeAll(async () => {

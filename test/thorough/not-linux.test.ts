@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { cliPath, fixture, start } from './cli.js';
+import { cliPath, fixture, start } from '../multi-process/cli.js';
 
 /** Runs Node on a system that looks different to JavaScript: without /proc, /sys and koffi. */
 const node = (platform: string, ...args: string[]) =>

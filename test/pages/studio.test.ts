@@ -1134,7 +1134,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     }
   });
 
-  // After a wanted change of the page: TCCL_SCREENSHOTS=1 npx vitest run test/studio/studio.test.ts -t docs
+  // After a wanted change of the page: TCCL_SCREENSHOTS=1 npx vitest run test/pages/studio.test.ts -t docs
   it.each([
     ['machine', ''],
     ['choice', '&view=choice'],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { runs } from '../runs.js';
-import { runRanks } from './ranks.js';
+import { runRanks } from '../multi-process/ranks.js';
 
 const overSockets = { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' };
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { spawnRanks } from '../../dist/index.js';
-import { fixture } from './cli.js';
-import { runRanks } from './ranks.js';
+import { fixture } from '../multi-process/cli.js';
+import { runRanks } from '../multi-process/ranks.js';
 
 describe.each([
   { way: 'in shared memory', env: {} },

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { missing } from './chromium.js';
-import { IsolatedPages } from './isolated.js';
+import { missing } from '../browser/chromium.js';
+import { IsolatedPages } from '../browser/isolated.js';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 const bundlers = join(repository, 'test/bundles/node_modules');

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { missing as missingBrowser, software } from './chromium.js';
-import { IsolatedPages } from './isolated.js';
+import { missing as missingBrowser, software } from '../browser/chromium.js';
+import { IsolatedPages } from '../browser/isolated.js';
 
 const library = fileURLToPath(new URL('../tensors/node_modules/onnxruntime-web/dist', import.meta.url));
 const missing = existsSync(library) ? missingBrowser : ' (needs: npm ci --ignore-scripts --prefix test/tensors)';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { tccl } from '../multi-process/cli.js';
-import { domOf, missing } from './chromium.js';
+import { domOf, missing } from '../browser/chromium.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-plan-page-'));
 afterAll(() => {
