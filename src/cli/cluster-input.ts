@@ -240,7 +240,7 @@ function assembleCluster(
     if (machine === undefined) {
       const complete = completeTopology(input, hardware);
       const given = inCluster(() => applyOverrides(complete.root, overrides));
-      const root = input.fileName === undefined ? asStarted(given, parameters, environment) : given;
+      const root = input.fileName === undefined ? asStarted(given, parameters) : given;
       const { system, notes: systemNotes } = buildNoted(withoutEmptyBranches(root), input.fileName, parameters);
       notes.push(...complete.notes, ...systemNotes, ...newGpuNotes(input.title, system.gpus, parameters));
       built.set(key, (machine = { title: input.title, fileName: input.fileName, root, system }));

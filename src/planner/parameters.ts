@@ -96,6 +96,7 @@ const settings = {
     0,
     '1 lets GPUs that share NICs start with different ones by their number among these GPUs, as Blackwell does next to a ConnectX-8',
   ),
+  ibMergeNics: integer('NCCL_IB_MERGE_NICS', 1, '0 keeps the ports of a card apart', zeroOrOne),
   netMergeLevel: mergeLevel(
     'NCCL_NET_MERGE_LEVEL',
     'NICs at most this far apart become one virtual NIC: LOC (none), PORT, PIX, PXB, P2C, PXN, PHB or SYS',

@@ -47,7 +47,6 @@ export const variableMeanings: ReadonlyMap<string, string> = new Map([
     '1 lets the NIC write in any order over PCI, which virtual machines need for bandwidth; 2: where it can',
   ],
   ['NCCL_IB_MERGE_VFS', '1 takes virtual functions of one port for one device'],
-  ['NCCL_IB_MERGE_NICS', '1 lets NCCL use two ports of a card as one device'],
   ['NCCL_IB_RETURN_ASYNC_EVENTS', '1 makes calls fail at fatal asynchronous events of the NIC'],
   ['NCCL_DMABUF_ENABLE', '1 registers GPU memory with NICs by DMA-BUF where the kernel can; else nvidia-peermem is needed'],
   ['NCCL_GDR_FLUSH_DISABLE', '1 leaves out the read that waits until received data is in the memory of the GPU'],

@@ -245,7 +245,7 @@ function assemble(
       const whole = withDeviceEdits(applyOverrides(complete, each.overrides), position === 0 ? state.edits : []);
       const isEdited = position === 0 || state.edited === 'all';
       const left = isEdited ? applyOverrides(whole, devicesLeft(whole, state)) : whole;
-      const root = each.isOfCatalogue === true ? asStarted(left, parameters, environment) : left;
+      const root = each.isOfCatalogue === true ? asStarted(left, parameters) : left;
       const system = buildSystem(withoutEmptyBranches(root), { parameters, onNote: ({ message }) => notes.push(message) });
       if (system.gpus.length === 0) throw new InputError('CONTENT', 'no GPU in <system>');
       return { title: each.title, whole, root, system };

@@ -1,4 +1,5 @@
 import { type Parameters, parametersFromEnvironment } from '../parameters.js';
+import { startedAgain } from '../topology/combine/merge-nics.js';
 import type { System } from '../topology/system.js';
 import { cloneElement, type XmlElement } from '../topology/xml/tree.js';
 import type { Cluster, ClusterHosts, PrepareOptions } from './cluster.js';
@@ -36,7 +37,7 @@ export function changedCluster(
     let machine = copies.get(original);
     if (machine === undefined) {
       const root = roots.get(original) ?? ('gpus' in original ? undefined : original);
-      const copy = root === undefined ? undefined : cloneElement(root);
+      const copy = root === undefined ? undefined : cloneElement(startedAgain(root, then));
       if (copy !== undefined) apply?.(copy);
       copies.set(original, (machine = copy ?? original));
     }

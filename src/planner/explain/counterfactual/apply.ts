@@ -27,6 +27,7 @@ import { laneSpeed } from '../../plan/machine-edits.js';
 import { linkSpeeds } from '../../topology/catalogue/build.js';
 import { familyOf } from '../../topology/catalogue/gpus.js';
 import { machine, machineOfGpus } from '../../topology/catalogue/machines.js';
+import { asStarted, startedAgain } from '../../topology/combine/merge-nics.js';
 import type { XmlElement } from '../../topology/xml/tree.js';
 import { list } from '../format.js';
 import type { Counterfactual } from './counterfactual.js';
@@ -146,10 +147,13 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
       const then = withVariable(environment, change);
       const read = parametersFromEnvironment(then, parameters);
       const own = read.notes.filter(({ variable }) => variable === change.name).map(({ message }) => message);
-      return { ...subject, parameters: read.parameters, environment: then, notes: [...notes, ...own] };
+      const started = startedWith(subject, read.parameters);
+      return { ...subject, cluster: started, parameters: read.parameters, environment: then, notes: [...notes, ...own] };
     }
-    case 'version':
-      return { ...subject, parameters: versionOf(environment, change.nccl) };
+    case 'version': {
+      const then = versionOf(environment, change.nccl);
+      return { ...subject, cluster: startedWith(subject, then), parameters: then };
+    }
     case 'nics-down': {
       const fewest = Math.min(...rootsOf(subject).map((root) => named(root, 'net').length));
       if (fewest <= change.count)
@@ -247,7 +251,7 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
       return apply(subject, { kind: 'machine', name: found });
     }
     case 'machine': {
-      const root = machine(change.name);
+      const root = asStarted(machine(change.name), parameters);
       return {
         ...subject,
         cluster: { hosts: cluster.hosts.map(({ count }) => ({ machine: root, count, name: change.name })) },
@@ -255,6 +259,16 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
       };
     }
   }
+}
+
+/** The cluster after a start of its machines with other parameters: NCCL may join other ports of their cards. */
+function startedWith({ cluster, roots }: ChangedSubject, parameters: Parameters): ChangedSubject['cluster'] {
+  const hosts = cluster.hosts.map((host) => {
+    const root = roots.get(host.machine) ?? ('gpus' in host.machine ? undefined : host.machine);
+    const then = root === undefined ? undefined : startedAgain(root, parameters);
+    return then === undefined || then === root ? host : { ...host, machine: then };
+  });
+  return { hosts };
 }
 
 /** Hosts of a machine; of one in an NVLink domain with others there are several. */

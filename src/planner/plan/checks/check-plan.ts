@@ -2,7 +2,7 @@ import { counted } from '../../../counted.js';
 import { LAST_RESORT_GBPS } from '../../graph/graph.js';
 import { parametersFromEnvironment } from '../../parameters.js';
 import { findMachine } from '../../topology/catalogue/machines.js';
-import { joinsPorts, mergeGroups, mergeNics } from '../../topology/combine/merge-nics.js';
+import { canJoinPorts, mergeGroups, mergeNics } from '../../topology/combine/merge-nics.js';
 import { type Finding, Findings } from '../../topology/doctor/finding.js';
 import { formatGBps } from '../../topology/format.js';
 import { type ClusterChange, withVariable } from '../changed-cluster.js';
@@ -162,9 +162,8 @@ function checkCrossNic({ subject, losses, findings }: Checked): void {
 
 /** Checks ports that NCCL merges when it starts, while a plan of the file has them apart. */
 function checkMergedPorts({ subject, losses, findings }: Checked): void {
-  const { parameters, environment, plan } = subject;
-  const joins = joinsPorts(parameters, environment);
-  if (plan.nodes.nNodes < 2 || joins === 'not yet') return;
+  const { parameters, plan } = subject;
+  if (plan.nodes.nNodes < 2 || !canJoinPorts(parameters)) return;
   const groups = [...topologiesOf(subject).keys()].map((root) => mergeGroups(root, parameters).length);
   const count = Math.max(0, ...groups);
   if (count === 0) return;
@@ -174,7 +173,7 @@ function checkMergedPorts({ subject, losses, findings }: Checked): void {
     },
   });
   if (merged === undefined) return;
-  const isOff = joins === 'forbidden';
+  const isOff = parameters.ibMergeNics === 0;
   const [is, couldBe] = isOff ? [losses.is, Math.max(merged, losses.is)] : [merged, Math.max(merged, losses.is)];
   const isLoss = couldBe > is * LEAST_GAIN;
   findings.add(undefined, {

@@ -44,28 +44,31 @@ export function mergeNics(system: XmlElement, parameters: Parameters): void {
 /** Since then the InfiniBand plugin joins the ports of a card (`ncclIbMergedDevs` in net_ib.cc), and since 2.24 NCCL itself. */
 const PORTS_MERGED_SINCE = '2.20.3';
 
-/** Says if NCCL joins the ports of a card at its start: not before a version, and not where a variable forbids it. */
-export function joinsPorts(
-  parameters: Parameters,
-  environment: Readonly<Record<string, string>>,
-): 'yes' | 'forbidden' | 'not yet' {
-  if (compareVersions(parameters.ncclVersion, PORTS_MERGED_SINCE) < 0) return 'not yet';
-  return environment['NCCL_IB_MERGE_NICS'] === '0' ? 'forbidden' : 'yes';
+/** True if the version of NCCL joins the ports of a card at its start, unless a variable forbids it. */
+export function canJoinPorts({ ncclVersion }: Parameters): boolean {
+  return compareVersions(ncclVersion, PORTS_MERGED_SINCE) >= 0;
 }
 
 /**
  * The machine as NCCL has it once it has started: with {@link mergeNics}, where the version does that and the variables let it.
  * For machines that are described as they are built; a topology file stays as it is, because NCCL reads it so.
  */
-export function asStarted(
-  machine: XmlElement,
-  parameters: Parameters,
-  environment: Readonly<Record<string, string>>,
-): XmlElement {
-  if (joinsPorts(parameters, environment) !== 'yes' || mergeGroups(machine, parameters).length === 0) return machine;
-  const started = cloneElement(machine);
-  mergeNics(started, parameters);
+export function asStarted(machine: XmlElement, parameters: Parameters): XmlElement {
+  const isAllowed = canJoinPorts(parameters) && parameters.ibMergeNics !== 0;
+  const isJoined = isAllowed && mergeGroups(machine, parameters).length > 0;
+  const started = isJoined ? cloneElement(machine) : machine;
+  if (isJoined) mergeNics(started, parameters);
+  asBuilt.set(started, machine);
   return started;
+}
+
+/** Machines of {@link asStarted}, with those that they were made of. */
+const asBuilt = new WeakMap<XmlElement, XmlElement>();
+
+/** A machine of {@link asStarted} after a start with another version or other variables; another one stays as it is. */
+export function startedAgain(machine: XmlElement, parameters: Parameters): XmlElement {
+  const built = asBuilt.get(machine);
+  return built === undefined ? machine : asStarted(built, parameters);
 }
 
 /** The network devices that NCCL would join, by virtual device. @throws InputError as {@link mergeNics} */

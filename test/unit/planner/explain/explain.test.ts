@@ -2,11 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { InvalidArgumentError } from '../../../../src/errors.js';
 import { defaultParameters, parametersFromEnvironment } from '../../../../src/planner/parameters.js';
 import type { Answer } from '../../../../src/planner/explain/answer.js';
+import { changedSubject } from '../../../../src/planner/explain/counterfactual/apply.js';
+import type { Counterfactual } from '../../../../src/planner/explain/counterfactual/counterfactual.js';
 import { explain, mainQuestions } from '../../../../src/planner/explain/explain.js';
 import { questionForms } from '../../../../src/planner/explain/grammar/complete.js';
 import { parseQuestions } from '../../../../src/planner/explain/grammar/parse.js';
 import { type Situation, situationOf } from '../../../../src/planner/explain/situation.js';
 import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
+import { asStarted } from '../../../../src/planner/topology/combine/merge-nics.js';
 import { collectives } from '../../../../src/planner/tuning/names.js';
 import { choose } from '../../../../src/planner/tuning/choose.js';
 import { flips } from '../../../../src/planner/tuning/flips.js';
@@ -273,6 +276,17 @@ it('channels of send and receive are those of the plan', () => {
       channelsPerPeer: p2p.channelsPerPeer,
     });
   }
+});
+
+it('ports of a card are apart again where a change makes NCCL join none', () => {
+  const built = machine('oci-h100');
+  const hosts = [{ machine: asStarted(built, defaultParameters), count: 2 }];
+  const subject = situationOf({ hosts }, defaultParameters, { searches: 'none' });
+  const machinesWith = (change: Counterfactual) => changedSubject(subject, [change]).cluster.hosts.map((host) => host.machine);
+  expect(machinesWith({ kind: 'variable', name: 'NCCL_IB_MERGE_NICS', value: '0' })).toEqual([built]);
+  expect(machinesWith({ kind: 'version', nccl: '2.19.4' })).toEqual([built]);
+  expect(machinesWith({ kind: 'variable', name: 'NCCL_ALGO', value: 'Ring' })).toEqual([hosts[0]?.machine]);
+  expect(machinesWith({ kind: 'machine', name: 'oci-h100' })).toEqual([hosts[0]?.machine]);
 });
 
 describe('a measured figure', () => {
