@@ -119,7 +119,7 @@ function machineHere(): XmlElement {
     return root;
   }
   const nvml = askNvml();
-  // Without NVML, nobody knows of NVLinks.
+  // /sys does not show NVLinks.
   if (!('gpus' in nvml)) throw new InputError('CONTENT', nvml.reason);
   return detectMachine(filesOfMachine(), { gpus: nvml.gpus, network: 'socket', sockets: [] }).root;
 }

@@ -264,7 +264,7 @@ describe('GPUs that reach each other', () => {
   it.each([
     ['send', 'send of 5000 float32 with tag 7 to'],
     ['recv', 'recv of 5000 float32 with tag 7 from'],
-  ])('a message that nobody takes is the message of the program in reports of waits: %s', (how, what) => {
+  ])('reports of waits name the message of the program, which the other rank never takes: %s', (how, what) => {
     const said = gpus.run(2, ['alike', how], { FAKE_GPUS: 'each', TCCL_TIMEOUT: '1' });
     expect(said).toContainEqual(expect.stringMatching(new RegExp(`rank (\\d) waited 1 s in ${what} rank \\d, for `)));
   });

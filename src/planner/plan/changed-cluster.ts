@@ -25,6 +25,11 @@ export interface ClusterChange {
   readonly isOneHost?: boolean;
 }
 
+/** The topology of a machine of a cluster, if it is known. */
+export function topologyOf(roots: ChangeableCluster['roots'], machine: System | XmlElement): XmlElement | undefined {
+  return roots.get(machine) ?? ('gpus' in machine ? undefined : machine);
+}
+
 /** The cluster and its parameters with a change; the original stays as it is. */
 export function changedCluster(
   { cluster, roots, parameters, environment }: ChangeableCluster,
@@ -36,7 +41,7 @@ export function changedCluster(
   const copyOf = (original: System | XmlElement): System | XmlElement => {
     let machine = copies.get(original);
     if (machine === undefined) {
-      const root = roots.get(original) ?? ('gpus' in original ? undefined : original);
+      const root = topologyOf(roots, original);
       const copy = root === undefined ? undefined : cloneElement(startedAgain(root, then));
       if (copy !== undefined) apply?.(copy);
       copies.set(original, (machine = copy ?? original));

@@ -143,28 +143,15 @@ function programCall(call: Call): string {
   return call.derived === 'device call' ? deviceCallIn(call.root).name : nameOf(call);
 }
 
-/** Calls of programs on arrays of devices. The root of an exchange has the index in this list: append only. */
-const deviceCalls = [
-  'close',
-  'allReduce',
-  'reduce',
-  'broadcast',
-  'allGather',
-  'reduceScatter',
-  'allToAll',
-  'gather',
-  'scatter',
-] as const;
-export type DeviceCall = (typeof deviceCalls)[number];
+/** Calls of programs on arrays of devices. */
+export type DeviceCall = Exclude<CallKind, 'barrier'> | 'close';
 
-/** Root of the exchanges of a call on arrays of devices: its name, and the type of its elements. */
-export function deviceCallRoot(name: DeviceCall, type?: DataType): number {
-  return deviceCalls.indexOf(name) | ((type?.code ?? 0) << 8);
-}
-
+/** The program's call, of which the root of an exchange has the code. */
 function deviceCallIn(root: number): { readonly name: string; readonly text: string } {
-  const name = deviceCalls[root & 255] ?? 'call';
-  return { name, text: name === 'close' ? 'close of a device' : `${name} of ${typeOfCode(root >> 8)?.name ?? '?'} on devices` };
+  const call = readCall(root, 0, 0);
+  if (call === undefined) return { name: 'call', text: 'call on devices' };
+  if (call.kind === 'barrier') return { name: 'close', text: 'close of a device' };
+  return { name: call.kind, text: `${call.kind} of ${call.type.name} on devices` };
 }
 
 /** Decodes a code made by `encodeCall`. */

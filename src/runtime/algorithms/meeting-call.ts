@@ -1,15 +1,15 @@
 import { callKinds } from '../device/kernels/call-kinds.js';
 import { int32, uint8, type DataType } from '../device/types.js';
-import { derivedBits, deviceCallRoot, type DeviceCall, type MeetingCall } from './call.js';
+import { derivedBits, type DeviceCall, type MeetingCall } from './call.js';
 import type { QueuedCall } from './queued-call.js';
 
 const nothing = new Int32Array(0);
 
 /**
- * The barrier with which a call over the bootstrap network begins, or a window closes.
- * @param number of the window
+ * The barrier with which a call over the bootstrap network begins, a window closes, or ranks meet in a call on devices.
+ * @param number of the window, or code of the call
  */
-export function meetingOf(name: MeetingCall | 'window close', number = 0): QueuedCall {
+export function meetingOf(name: MeetingCall | 'window close' | 'device call', number = 0): QueuedCall {
   const code = callKinds.barrier | derivedBits(name);
   return { code, type: int32, root: number, send: nothing, recv: nothing, count: 0, details: undefined };
 }
@@ -22,14 +22,12 @@ export function meetingOf(name: MeetingCall | 'window close', number = 0): Queue
  */
 export function deviceCallOf(
   name: DeviceCall,
-  type: DataType | undefined,
+  type: DataType = int32,
   mine?: Uint8Array,
   all: Uint8Array = new Uint8Array(0),
 ): QueuedCall {
-  const root = deviceCallRoot(name, type);
-  const code = derivedBits('device call');
-  if (mine === undefined)
-    return { code: code | callKinds.barrier, type: int32, root, send: nothing, recv: nothing, count: 0, details: undefined };
-  const gather = code | callKinds.allGather | (uint8.code << 4);
-  return { code: gather, type: uint8, root, send: mine, recv: all, count: mine.length, details: undefined };
+  const root = callKinds[name === 'close' ? 'barrier' : name] | (type.code << 4);
+  if (mine === undefined) return meetingOf('device call', root);
+  const code = callKinds.allGather | derivedBits('device call') | (uint8.code << 4);
+  return { code, type: uint8, root, send: mine, recv: all, count: mine.length, details: undefined };
 }

@@ -170,7 +170,7 @@ it('memory that steps use again is pinned in pages of its own, until the device 
   expect(memory.pinned.size).toBe(0);
 });
 
-it('a group that fails and that nobody awaits is a rejection that nobody handled, one alone', async () => {
+it('a group that fails and is not awaited gives one unhandled rejection', async () => {
   const { memory, device, close } = await open();
   const x = await device.alloc(Float32Array, 4);
   const unhandled: unknown[] = [];

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from '../../../errors.js';
 import { counted } from '../../../counted.js';
 import { type Parameters, parametersFromEnvironment } from '../../parameters.js';
-import { type ChangeableCluster, changedCluster, withVariable } from '../../plan/changed-cluster.js';
+import { type ChangeableCluster, changedCluster, topologyOf, withVariable } from '../../plan/changed-cluster.js';
 import { MOST_HOSTS, unknownVariable } from '../../plan/cluster-text.js';
 import {
   directNvlinks,
@@ -28,6 +28,7 @@ import { linkSpeeds } from '../../topology/catalogue/build.js';
 import { familyOf } from '../../topology/catalogue/gpus.js';
 import { machine, machineOfGpus } from '../../topology/catalogue/machines.js';
 import { asStarted, startedAgain } from '../../topology/combine/merge-nics.js';
+import type { System } from '../../topology/system.js';
 import type { XmlElement } from '../../topology/xml/tree.js';
 import { list } from '../format.js';
 import type { Counterfactual } from './counterfactual.js';
@@ -263,12 +264,14 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
 
 /** The cluster after a start of its machines with other parameters: NCCL may join other ports of their cards. */
 function startedWith({ cluster, roots }: ChangedSubject, parameters: Parameters): ChangedSubject['cluster'] {
-  const hosts = cluster.hosts.map((host) => {
-    const root = roots.get(host.machine) ?? ('gpus' in host.machine ? undefined : host.machine);
+  // Hosts of one machine keep that in common: it is planned once.
+  const again = new Map<System | XmlElement, System | XmlElement>();
+  for (const { machine: each } of cluster.hosts) {
+    const root = topologyOf(roots, each);
     const then = root === undefined ? undefined : startedAgain(root, parameters);
-    return then === undefined || then === root ? host : { ...host, machine: then };
-  });
-  return { hosts };
+    if (then !== undefined && then !== root) again.set(each, then);
+  }
+  return { hosts: cluster.hosts.map((host) => ({ ...host, machine: again.get(host.machine) ?? host.machine })) };
 }
 
 /** Hosts of a machine; of one in an NVLink domain with others there are several. */
@@ -301,13 +304,7 @@ function versionOf(environment: Readonly<Record<string, string>>, nccl: string):
 
 /** The topologies of the kinds of hosts, as far as they are known. */
 export function rootsOf({ cluster, roots }: ChangeableCluster): XmlElement[] {
-  return [
-    ...new Set(
-      cluster.hosts
-        .map(({ machine: each }) => roots.get(each) ?? ('gpus' in each ? undefined : each))
-        .filter((root) => root !== undefined),
-    ),
-  ];
+  return [...new Set(cluster.hosts.flatMap(({ machine: each }) => topologyOf(roots, each) ?? []))];
 }
 
 /** The change in words, as it follows `with`. */

@@ -1,10 +1,8 @@
 import { defaultEnvironment, type Environment } from '../../simulate/environment.js';
-import type { System } from '../../topology/system.js';
-import type { XmlElement } from '../../topology/xml/tree.js';
 import { choose } from '../../tuning/choose.js';
 import { tune, type Tuning } from '../../tuning/tune.js';
 import { TcclError } from '../../../errors.js';
-import { type ChangeableCluster, changedCluster, type ClusterChange } from '../changed-cluster.js';
+import { type ChangeableCluster, changedCluster, type ClusterChange, topologyOf } from '../changed-cluster.js';
 import { type Cluster, prepareCluster, type PreparedHosts } from '../cluster.js';
 import { planPrepared, type Plan } from '../plan.js';
 import { isQuickToPredict } from '../predicted-calls.js';
@@ -71,10 +69,9 @@ function busGBps({
 
 /** The topologies of the machines of a cluster, one for each kind. */
 export function topologiesOf({ cluster, roots }: { readonly cluster: Cluster; readonly roots: ChangeableCluster['roots'] }) {
-  const topologyOf = (machine: System | XmlElement) => roots.get(machine) ?? ('gpus' in machine ? undefined : machine);
   return new Map(
     cluster.hosts.flatMap(({ machine, name }) => {
-      const root = topologyOf(machine);
+      const root = topologyOf(roots, machine);
       return root === undefined ? [] : [[root, name ?? 'a machine'] as const];
     }),
   );
